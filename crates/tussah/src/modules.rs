@@ -50,7 +50,9 @@ pub use self::generic::{
     Waiting,
 };
 pub use self::items::{Attempt, Message};
-pub use self::net::{FilePart, Peer, Reply, SendFile, TcpListen, TcpSend, UdpListen, UdpSend};
+pub use self::net::{
+    FilePart, Peer, Reply, SendFile, TcpDemand, TcpListen, TcpSend, UdpListen, UdpSend,
+};
 
 use crate::flow::{Fields, Modules};
 
@@ -59,6 +61,7 @@ use crate::flow::{Fields, Modules};
 #[must_use]
 pub fn standard() -> Modules {
     Modules::new()
+        .with::<TcpDemand>("TcpDemand")
         .with::<TcpListen>("TcpListen")
         .with::<Reply>("Reply")
         .with::<SendFile>("SendFile")

@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::modules::framing::Framing;
 use crate::net::{TcpStream, UdpSocket};
 use crate::sync::Mutex;
+use crate::sync::mpsc::Sender;
 use crate::time::timeout;
 
 /// The other end of a connection, the sender of a datagram, or no one. A `Peer` is cheap to clone.
@@ -33,15 +34,23 @@ pub(super) struct Connection {
     address: SocketAddr,
     /// Held while a message is written, so that messages do not mix.
     writing: Mutex<()>,
+    /// Takes the connection if its next message is demanded; `None` if it is read without demand.
+    demand: Option<Sender<Arc<Connection>>>,
 }
 
 impl Connection {
-    pub(super) fn new(stream: TcpStream, framing: Framing, address: SocketAddr) -> Self {
+    pub(super) fn new(
+        stream: TcpStream,
+        framing: Framing,
+        address: SocketAddr,
+        demand: Option<Sender<Arc<Connection>>>,
+    ) -> Self {
         Self {
             stream,
             framing,
             address,
             writing: Mutex::new(()),
+            demand,
         }
     }
 
@@ -146,11 +155,23 @@ impl Peer {
     }
 
     /// Returns the connection.
-    pub(super) fn connection(&self) -> Result<&Connection, String> {
+    pub(super) fn connection(&self) -> Result<&Arc<Connection>, String> {
         match &self.0 {
             Kind::Tcp(connection) => Ok(connection),
             _ => Err("the peer has no connection".to_owned()),
         }
+    }
+
+    /// Asks for the next message of the connection.
+    pub(super) fn demand(&self) -> Result<(), String> {
+        let connection = self.connection()?;
+        let Some(demand) = &connection.demand else {
+            let why = "the connection is read without demand: expected `on_demand: true`";
+            return Err(why.to_owned());
+        };
+        // Fails if there is a demand already, or if the connection is read no longer.
+        let _ = demand.try_send(Arc::clone(connection));
+        Ok(())
     }
 
     /// Sends a message to the peer.

@@ -13,7 +13,7 @@ use crate::flow::{AsyncOut, Size, module};
 use crate::modules::Message;
 use crate::modules::framing::{Decoder, Framing, LONGEST};
 use crate::net::TcpListener;
-use crate::sync::mpsc::{Sender, channel};
+use crate::sync::mpsc::{Receiver, Sender, channel};
 use crate::time::{sleep, timeout};
 
 /// Accepts TCP connections, and sends the messages that arrive over them to `out`. Each connection
@@ -25,6 +25,7 @@ use crate::time::{sleep, timeout};
 /// | `framing` | text, default `"lines"` | `"lines"`, or `"lengths"` for frames that start with their length |
 /// | `connections` | count, at least 1, default 10,000 | the maximum number of open connections; further ones wait |
 /// | `longest` | size, default 64 KiB | the maximum length of a message; a longer one closes the connection |
+/// | `on_demand` | flag, default `false` | whether messages are read on demand |
 /// | `idle` | duration, optional | the time without input after which a connection is closed |
 ///
 /// A frame starts with its length in four bytes, most significant byte first. A line ends with a
@@ -40,6 +41,10 @@ use crate::time::{sleep, timeout};
 /// connection stays open for replies as long as a message or a module holds the connection's
 /// [`Peer`]. If a message is too long, or if a read fails other than by a reset or a timeout, the
 /// source closes the connection and logs the reason.
+///
+/// With `on_demand`, the source reads the first message of a connection, and each further message
+/// when [`TcpDemand`](super::TcpDemand) asks for it. Without a [`Peer`] of the connection, no one
+/// can ask for more, so the source closes the connection when the last one is dropped.
 #[module]
 pub struct TcpListen {
     listener: Arc<TcpListener>,
@@ -53,6 +58,7 @@ struct Limits {
     framing: Framing,
     longest: u64,
     idle: Option<Duration>,
+    on_demand: bool,
 }
 
 /// An arrival on a connection, with the number of the connection.
@@ -79,6 +85,7 @@ impl TcpListen {
         connections: Option<usize>,
         longest: Option<Size>,
         idle: Option<Duration>,
+        on_demand: Option<bool>,
     ) -> Result<Self, String> {
         let framing = Framing::read(framing.as_deref())?;
         let connections = connections.unwrap_or(CONNECTIONS_MAX);
@@ -95,6 +102,7 @@ impl TcpListen {
                 framing,
                 longest: longest.map_or(LONGEST, |size| size.0),
                 idle,
+                on_demand: on_demand.unwrap_or(false),
             },
         })
     }
@@ -141,10 +149,17 @@ async fn accept(
                 }
             }
         };
-        let connection = Connection::new(stream, limits.framing, address);
+        let (sender, demand) = limits.on_demand.then(|| channel(1)).unzip();
+        let connection = Connection::new(stream, limits.framing, address, sender);
+        let reader = Reader {
+            connection: Arc::new(connection),
+            demand,
+            limits,
+            number,
+        };
         let arrivals = arrivals.clone();
         scope.spawn(async move {
-            read(Arc::new(connection), limits, number, &arrivals).await;
+            reader.read(&arrivals).await;
             // Fails if the graph is gone, with all of its flows.
             let _ = arrivals.send(Arrival::End(number)).await;
             Ok(())
@@ -153,68 +168,99 @@ async fn accept(
     Ok(())
 }
 
-/// Sends the messages of a connection until it ends.
-async fn read(
+/// The reader of a connection.
+struct Reader {
     connection: Arc<Connection>,
+    demand: Option<Receiver<Arc<Connection>>>,
     limits: Limits,
     number: u64,
-    arrivals: &Sender<Arrival>,
-) {
-    let mut decoder = Decoder::new(limits.framing, limits.longest);
-    let mut buffer = vec![0; READ_MAX];
-    let arrival = |bytes| Arrival::Message(number, Message::new(Peer::tcp(&connection), bytes));
-    loop {
-        let reading = connection.stream.read(&mut buffer);
-        let read = match limits.idle {
-            None => reading.await,
-            Some(idle) => match timeout(idle, reading).await {
-                Ok(read) => read,
-                Err(_) => return close(&connection),
-            },
-        };
-        match read {
-            Ok(0) => break,
-            Ok(len) => decoder.push(&buffer[..len]),
-            // The connection is broken, so no one can read a reply.
-            Err(error) => {
-                // If the client or the network ended it, that needs no message.
-                if !matches!(error.kind(), Kind::ConnectionReset | Kind::TimedOut) {
-                    report(&connection, &error);
-                }
-                return close(&connection);
-            }
-        }
+}
+
+/// The error of a connection that is not read further: no one takes or demands its messages.
+struct Unwanted;
+
+impl Reader {
+    /// Sends the messages of the connection until it ends.
+    async fn read(mut self, arrivals: &Sender<Arrival>) {
+        let mut decoder = Decoder::new(self.limits.framing, self.limits.longest);
+        let mut buffer = vec![0; READ_MAX];
         loop {
-            match decoder.messages() {
-                Ok(messages) if messages.is_empty() => break,
-                Ok(messages) => {
-                    for bytes in messages {
-                        if arrivals.send(arrival(bytes)).await.is_err() {
-                            return;
+            match self.receive(&mut buffer).await {
+                Some(0) => break,
+                Some(len) => decoder.push(&buffer[..len]),
+                None => return self.close(),
+            }
+            loop {
+                match decoder.messages() {
+                    Ok(messages) if messages.is_empty() => break,
+                    Ok(messages) => {
+                        for bytes in messages {
+                            self = match self.pass(bytes, arrivals).await {
+                                Ok(reader) => reader,
+                                Err(Unwanted) => return,
+                            }
                         }
                     }
-                }
-                Err(error) => {
-                    report(&connection, &error);
-                    return close(&connection);
+                    Err(error) => {
+                        self.report(&error);
+                        return self.close();
+                    }
                 }
             }
         }
+        if let Some(bytes) = decoder.rest() {
+            // Fails if the graph is gone.
+            let _ = arrivals.send(self.arrival(bytes)).await;
+        }
     }
-    if let Some(bytes) = decoder.rest() {
-        // Fails if the graph is gone.
-        let _ = arrivals.send(arrival(bytes)).await;
+
+    /// Receives bytes. Returns `None` if the connection is broken, so that no one can read a reply,
+    /// or if it was idle for too long.
+    async fn receive(&self, buffer: &mut [u8]) -> Option<usize> {
+        let reading = self.connection.stream.read(buffer);
+        let read = match self.limits.idle {
+            None => reading.await,
+            Some(idle) => timeout(idle, reading).await.ok()?,
+        };
+        let read = read.inspect_err(|error| {
+            // If the client or the network ended it, that needs no message.
+            if !matches!(error.kind(), Kind::ConnectionReset | Kind::TimedOut) {
+                self.report(error);
+            }
+        });
+        read.ok()
     }
-}
 
-/// Logs the reason for which a connection is closed.
-fn report(connection: &Connection, why: &dyn Display) {
-    let peer = connection.stream.peer_addr().ok();
-    tracing::warn!(target: "tussah::modules", ?peer, "closing a connection: {why}");
-}
+    /// Sends a message, and waits for the demand for the next one.
+    async fn pass(mut self, bytes: Vec<u8>, arrivals: &Sender<Arrival>) -> Result<Self, Unwanted> {
+        let sent = arrivals.send(self.arrival(bytes)).await;
+        sent.map_err(|_| Unwanted)?;
+        let Some(mut demand) = self.demand else {
+            return Ok(self);
+        };
+        // The demand fails if the last peer of the connection is dropped without one.
+        drop(self.connection);
+        self.connection = demand.recv().await.map_err(|_| Unwanted)?;
+        self.demand = Some(demand);
+        Ok(self)
+    }
 
-/// Closes a connection for all senders.
-fn close(connection: &Connection) {
-    // Fails if the client has gone.
-    let _ = connection.stream.shutdown(std::net::Shutdown::Both);
+    fn arrival(&self, bytes: Vec<u8>) -> Arrival {
+        Arrival::Message(
+            self.number,
+            Message::new(Peer::tcp(&self.connection), bytes),
+        )
+    }
+
+    /// Logs the reason for which the connection is closed.
+    fn report(&self, why: &dyn Display) {
+        let peer = self.connection.stream.peer_addr().ok();
+        tracing::warn!(target: "tussah::modules", ?peer, "closing a connection: {why}");
+    }
+
+    /// Closes the connection for all senders.
+    fn close(&self) {
+        // Fails if the client has gone.
+        let _ = self.connection.stream.shutdown(std::net::Shutdown::Both);
+    }
 }

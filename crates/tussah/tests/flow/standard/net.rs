@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -119,6 +120,121 @@ fn a_reply_that_was_sent_is_reported_in_its_flow() {
     });
     let expected = ["1: one", "1: one", "2: two", "2: two"].map(|it| format!("Message({it:?})"));
     assert_eq!(notes.sorted()[1..], expected);
+}
+
+/// The present number of messages between two places in a graph, and the largest number.
+#[derive(Default)]
+struct Counts([AtomicUsize; 2]);
+
+/// Counts the messages that enter or leave a part of a graph.
+struct Within(Arc<Counts>, isize);
+
+#[module]
+impl Within {
+    fn init(counts: Arc<Counts>, leaves: bool) -> Self {
+        Self(counts, if leaves { -1 } else { 1 })
+    }
+
+    fn run(&self, message: Message, out: &impl Out<Message>) {
+        let [within, largest] = &self.0.0;
+        let before = within.fetch_add(self.1.cast_unsigned(), Ordering::Relaxed);
+        largest.fetch_max(before, Ordering::Relaxed);
+        out.send(message);
+    }
+}
+
+#[test]
+fn a_connection_is_read_on_demand() {
+    const LINES: usize = 200;
+    let text = "
+        use TcpListen, TcpDemand, Within, Reply, Note
+        graph Service(counts: Arc<Counts>, to: Notes) {
+          clients = TcpListen(\"127.0.0.1:0\", on_demand: true)
+          enters  = Within(counts, leaves: false)
+          reply   = Reply()
+          leaves  = Within(counts, leaves: true)
+          demand  = TcpDemand()
+          note    = Note(to)
+          clients -> enters -> reply
+          reply.sent -> leaves -> demand
+          clients.listening -> note
+        }";
+    let (notes, counts) = (Notes::default(), Arc::new(Counts::default()));
+    let params = Params::new().typed("to", notes.clone());
+    let params = params.typed("counts", Arc::clone(&counts));
+    let graph = graph(text, &all().with::<Within>("Within"), &params);
+    runtime(2).block_on(async {
+        let running = graph.start().expect("the port is free");
+        let address = address(&notes).await;
+        let client = tussah::spawn_blocking(move || {
+            let mut client = TcpStream::connect(address).expect("it listens");
+            let lines = "line\n".repeat(LINES);
+            client.write_all(lines.as_bytes()).expect("it is read");
+            client.shutdown(Shutdown::Write).expect("it is connected");
+            let mut text = String::new();
+            client.read_to_string(&mut text).expect("it ends well");
+            assert_eq!(text, lines);
+        });
+        client.await.expect("the client got its lines");
+        running.stop().await;
+    });
+    let [_, largest] = &counts.0;
+    // A message that leaves counts itself.
+    assert_eq!(largest.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_connection_that_no_one_can_demand_is_closed() {
+    let text = "
+        use TcpListen, Logger, Note
+        graph Service(to: Notes) {
+          clients = TcpListen(\"127.0.0.1:0\", on_demand: true)
+          lost    = Logger()
+          note    = Note(to)
+          clients -> lost
+          clients.listening -> note
+        }";
+    let notes = Notes::default();
+    let graph = graph(text, &all(), &Params::new().typed("to", notes.clone()));
+    runtime(2).block_on(async {
+        let running = graph.start().expect("the port is free");
+        let address = address(&notes).await;
+        let client = tussah::spawn_blocking(move || {
+            let mut client = TcpStream::connect(address).expect("it listens");
+            client.write_all(b"one\ntwo\n").expect("it is read");
+            let mut text = String::new();
+            client.read_to_string(&mut text).expect("it ends well");
+            assert_eq!(text, "");
+        });
+        client.await.expect("the connection ended");
+        running.stop().await;
+    });
+}
+
+#[test]
+fn a_demand_for_a_connection_without_demand_fails() {
+    let ends = Notes::default();
+    let text = "
+        use TcpListen, TcpDemand, Note
+        graph Service(to: Notes) {
+          clients = TcpListen(\"127.0.0.1:0\")
+          demand  = TcpDemand()
+          failed  = Note(to)
+          note    = Note(to)
+          clients -> demand
+          demand.failed -> failed
+          clients.listening -> note
+        }";
+    let graph = graph(text, &all(), &Params::new().typed("to", ends.clone()));
+    runtime(1).block_on(async {
+        let running = graph.start().expect("the port is free");
+        let mut client = TcpStream::connect(address(&ends).await).expect("it listens");
+        client.write_all(b"one\n").expect("it is read");
+        wait_for(&ends, 2).await;
+        running.stop().await;
+    });
+    let expected = r#"Attempt { item: Message("one"), failures: 1, why: "the connection is read without demand: expected `on_demand: true`" }"#;
+    assert_eq!(ends.take()[1], expected);
 }
 
 #[test]
