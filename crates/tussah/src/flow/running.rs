@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tussah_core::quietly;
 
 use super::edge::{InPort, Inlet, Push};
 use super::error::GraphError;
@@ -251,9 +252,13 @@ impl Running {
             let why = match source.await {
                 Ok(Ok(())) => None,
                 Ok(Err(why)) => Some(why),
-                Err(error) if error.is_panic() => Some("it panicked".to_owned()),
-                // It was stopped.
-                Err(_) => None,
+                Err(error) => {
+                    let panicked = error.is_panic();
+                    // The destructor of the payload may panic.
+                    quietly(|| drop(error));
+                    // Otherwise it was stopped.
+                    panicked.then(|| "it panicked".to_owned())
+                }
             };
             let instance = std::mem::take(name);
             sources.pop();

@@ -2,6 +2,7 @@
 //! walks it. The payload of each panic panics again when it is dropped. The places of the runtime
 //! itself have a table of their own, in `tussah-core`.
 
+mod graphs;
 mod waits;
 
 use std::future::{Future, pending};
@@ -514,6 +515,7 @@ fn foreign_code_that_panics_breaks_nothing() {
     let failures: Vec<_> = ROWS
         .iter()
         .chain(waits::ROWS)
+        .chain(graphs::ROWS)
         .inspect(|row| eprintln!("== {}", row.place))
         .filter_map(walk)
         .collect();
