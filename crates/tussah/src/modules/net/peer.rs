@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use crate::modules::framing::Framing;
 use crate::net::{TcpStream, UdpSocket};
-use crate::sync::Mutex;
-use crate::sync::mpsc::Sender;
+use crate::sync::{Mutex, oneshot};
 use crate::time::timeout;
 
 /// The other end of a connection, the sender of a datagram, or no one. A `Peer` is cheap to clone.
@@ -34,8 +33,9 @@ pub(super) struct Connection {
     address: SocketAddr,
     /// Held while a message is written, so that messages do not mix.
     writing: Mutex<()>,
-    /// Takes the connection if its next message is demanded; `None` if it is read without demand.
-    demand: Option<Sender<Arc<Connection>>>,
+    /// Takes the connection if its next message is demanded, and is empty from then until the
+    /// message is read; `None` if the connection is read without demand.
+    demand: Option<parking_lot::Mutex<Option<oneshot::Sender<Arc<Connection>>>>>,
 }
 
 impl Connection {
@@ -43,15 +43,24 @@ impl Connection {
         stream: TcpStream,
         framing: Framing,
         address: SocketAddr,
-        demand: Option<Sender<Arc<Connection>>>,
+        on_demand: bool,
     ) -> Self {
         Self {
             stream,
             framing,
             address,
             writing: Mutex::new(()),
-            demand,
+            demand: on_demand.then(parking_lot::Mutex::default),
         }
+    }
+
+    /// Accepts a demand for the next message. The result fails when the connection is dropped
+    /// without a demand; it is `None` if the connection is read without demand.
+    pub(super) fn demanded(&self) -> Option<oneshot::AsyncReceiver<Arc<Self>>> {
+        let demand = self.demand.as_ref()?;
+        let (sender, demanded) = oneshot::async_channel();
+        *demand.lock() = Some(sender);
+        Some(demanded)
     }
 
     /// Writes a message. After an error, the peer is cut off.
@@ -169,8 +178,12 @@ impl Peer {
             let why = "the connection is read without demand: expected `on_demand: true`";
             return Err(why.to_owned());
         };
-        // Fails if there is a demand already, or if the connection is read no longer.
-        let _ = demand.try_send(Arc::clone(connection));
+        // A demand that has not been met took the sender.
+        let sender = demand.lock().take();
+        if let Some(sender) = sender {
+            // Fails if the connection is read no longer.
+            let _ = sender.send(Arc::clone(connection));
+        }
         Ok(())
     }
 

@@ -13,7 +13,7 @@ use crate::flow::{AsyncOut, Size, module};
 use crate::modules::Message;
 use crate::modules::framing::{Decoder, Framing, LONGEST};
 use crate::net::TcpListener;
-use crate::sync::mpsc::{Receiver, Sender, channel};
+use crate::sync::mpsc::{Sender, channel};
 use crate::time::{sleep, timeout};
 
 /// Accepts TCP connections, and sends the messages that arrive over them to `out`. Each connection
@@ -149,11 +149,9 @@ async fn accept(
                 }
             }
         };
-        let (sender, demand) = limits.on_demand.then(|| channel(1)).unzip();
-        let connection = Connection::new(stream, limits.framing, address, sender);
+        let connection = Connection::new(stream, limits.framing, address, limits.on_demand);
         let reader = Reader {
             connection: Arc::new(connection),
-            demand,
             limits,
             number,
         };
@@ -171,7 +169,6 @@ async fn accept(
 /// The reader of a connection.
 struct Reader {
     connection: Arc<Connection>,
-    demand: Option<Receiver<Arc<Connection>>>,
     limits: Limits,
     number: u64,
 }
@@ -233,15 +230,14 @@ impl Reader {
 
     /// Sends a message, and waits for the demand for the next one.
     async fn pass(mut self, bytes: Vec<u8>, arrivals: &Sender<Arrival>) -> Result<Self, Unwanted> {
+        let demanded = self.connection.demanded();
         let sent = arrivals.send(self.arrival(bytes)).await;
         sent.map_err(|_| Unwanted)?;
-        let Some(mut demand) = self.demand else {
-            return Ok(self);
-        };
-        // The demand fails if the last peer of the connection is dropped without one.
-        drop(self.connection);
-        self.connection = demand.recv().await.map_err(|_| Unwanted)?;
-        self.demand = Some(demand);
+        if let Some(demanded) = demanded {
+            // Fails if the last peer of the connection is dropped without a demand.
+            drop(self.connection);
+            self.connection = demanded.await.map_err(|_| Unwanted)?;
+        }
         Ok(self)
     }
 

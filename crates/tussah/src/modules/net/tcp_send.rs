@@ -116,7 +116,7 @@ impl TcpSend {
         let options = TcpStream::builder().timeout(self.patience).nodelay(true);
         let stream = options.connect(self.to).await;
         let stream = stream.map_err(|error| error.to_string())?;
-        let connection = Connection::new(stream, self.framing, self.to, None);
+        let connection = Connection::new(stream, self.framing, self.to, false);
         Ok((connection, Decoder::new(self.framing, self.longest)))
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tussah::flow::{Flow, Out, Params, module};
+use tussah::flow::{AsyncOut, Flow, Out, Params, module};
 use tussah::modules::Message;
 
 use super::{Given, Notes, address, all, graph, messages, wait_for};
@@ -235,6 +235,70 @@ fn a_demand_for_a_connection_without_demand_fails() {
     });
     let expected = r#"Attempt { item: Message("one"), failures: 1, why: "the connection is read without demand: expected `on_demand: true`" }"#;
     assert_eq!(ends.take()[1], expected);
+}
+
+/// Demands the message after `"twice"` two times, and no message after `"last"`.
+struct Demands(Notes);
+
+#[module]
+impl Demands {
+    fn init(notes: Notes) -> Self {
+        Self(notes)
+    }
+
+    async fn run(&self, message: Message, out: &impl AsyncOut<Message>) {
+        let text = message.text().into_owned();
+        self.0.add(&text);
+        if text == "twice" {
+            out.send(message.clone()).await;
+            // The connection waits for its next message by then.
+            tussah::time::sleep(Duration::from_millis(50)).await;
+            out.send(message).await;
+            self.0.add("demanded");
+        }
+    }
+}
+
+#[test]
+fn a_demand_before_an_earlier_one_is_met_changes_nothing() {
+    let text = "
+        use TcpListen, TcpDemand, Demands, Note
+        graph Service(to: Notes, seen: Notes) {
+          clients = TcpListen(\"127.0.0.1:0\", on_demand: true, connections: 1)
+          demands = Demands(seen)
+          demand  = TcpDemand()
+          note    = Note(to)
+          clients -> demands -> demand
+          clients.listening -> note
+        }";
+    let (notes, seen) = (Notes::default(), Notes::default());
+    let params = Params::new().typed("to", notes.clone());
+    let params = params.typed("seen", seen.clone());
+    let graph = graph(text, &all().with::<Demands>("Demands"), &params);
+    runtime(2).block_on(async {
+        let running = graph.start().expect("the port is free");
+        let address = address(&notes).await;
+        for rest in ["", "last\nnever read\n"] {
+            let before = seen.0.lock().len();
+            let mut client = TcpStream::connect(address).expect("it listens");
+            client.write_all(b"twice\n").expect("it is read");
+            wait_for(&seen, before + 2).await;
+            // The second demand is in the next module by then.
+            tussah::time::sleep(Duration::from_millis(50)).await;
+            let ended = tussah::spawn_blocking(move || {
+                client.write_all(rest.as_bytes()).expect("it is open");
+                client.shutdown(Shutdown::Write).expect("it is open");
+                let limit = Some(Duration::from_secs(5));
+                client.set_read_timeout(limit).expect("it is not zero");
+                client.read(&mut [0])
+            });
+            let ended = ended.await.expect("it does not panic");
+            assert_eq!(ended.expect("it is closed"), 0, "after {rest:?}");
+        }
+        running.stop().await;
+    });
+    let expected = ["twice", "demanded", "twice", "demanded", "last"];
+    assert_eq!(seen.take(), expected);
 }
 
 #[test]
