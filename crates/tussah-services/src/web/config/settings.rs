@@ -255,9 +255,8 @@ pub struct Timeouts {
     pub body: Duration,
     /// The time for which a connection may be idle between a response and the next request.
     pub idle: Duration,
-    /// The time after which the connection of a client that stalls while reading a response is
-    /// reset. If the rest of the response is in the buffers of the operating system, the operating
-    /// system resets the connection, except on a Unix socket.
+    /// The time after which the server resets the connection of a client that stalls while reading
+    /// a response.
     pub write: Duration,
     /// The minimum rate, in bytes per second, at which a client must read a response or send a
     /// streamed body; `None` means no minimum. The server averages the rate of a response over

@@ -169,15 +169,18 @@ impl Running {
         self.listening.retain(|listening| !listening.has_ended());
         let mut added = Vec::new();
         for address in wanted {
-            let mut listening = self.listening.iter();
-            if !listening.any(|listening| listening.is_for(address)) {
-                let (asked, current) = (address.clone(), &self.current);
-                added.push(Listening::begin(asked, current, &self.accepting)?);
+            if !self
+                .listening
+                .iter()
+                .any(|listening| listening.is_for(address))
+            {
+                added.push(Listening::begin(
+                    address.clone(),
+                    &self.current,
+                    &self.accepting,
+                )?);
             }
         }
-        let stall_max = next.server.config.timeouts.write;
-        let mut all = self.listening.iter().chain(&added);
-        all.try_for_each(|listening| listening.set_stall_max(stall_max))?;
         let is_wanted =
             |listening: &Listening| wanted.iter().any(|address| listening.is_for(address));
         let (kept, gone) = mem::take(&mut self.listening)

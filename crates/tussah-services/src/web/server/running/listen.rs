@@ -4,13 +4,11 @@ use std::io;
 use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::UnixStream as StdStream;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use futures_lite::future;
 use parking_lot::RwLock;
-use rustix::net::sockopt::set_tcp_user_timeout;
 use tussah::JoinHandle;
 use tussah::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tussah::sync::{Notify, oneshot};
@@ -34,8 +32,6 @@ pub(super) struct Listening {
     asked: ListenAddress,
     /// The actual address, with the port.
     address: ListenAddress,
-    /// The listener, which the thread owns.
-    listener: Weak<Listener>,
     thread: JoinHandle<()>,
     /// Dropping it closes the listener.
     closing: Option<oneshot::Sender<()>>,
@@ -106,31 +102,17 @@ impl Listening {
                 (asked.clone(), Listener::Unix(listener))
             }
         };
-        let stall_max = current.read().server.config.timeouts.write;
-        listener.set_stall_max(stall_max).map_err(failed)?;
-        let listener = Arc::new(listener);
         let accepts = Accepts::new(accepting);
-        let shared = Arc::downgrade(&listener);
         let accepting = async move {
-            accept(&listener, current, told).await;
-            drop((listener, accepts));
+            accept(listener, current, told).await;
+            drop(accepts);
         };
         Ok(Self {
             asked,
             address,
-            listener: shared,
             thread: tussah::spawn(accepting),
             closing: Some(closing),
         })
-    }
-
-    /// Changes how long the clients of new connections may stall while reading a response.
-    pub(super) fn set_stall_max(&self, time: Duration) -> Result<(), WebError> {
-        let Some(listener) = self.listener.upgrade() else {
-            return Ok(()); // it has failed
-        };
-        let set = listener.set_stall_max(time);
-        set.map_err(|error| WebError::Listen(explain(&self.asked, &error)))
     }
 
     /// Closes the listener, and serves the clients that have already connected.
@@ -189,22 +171,6 @@ enum Listener {
 }
 
 impl Listener {
-    /// Has the system reset a connection on which the client neither reads nor acknowledges data
-    /// for this time, whether or not the server has more to send. Connections inherit the option
-    /// from the listener (tcp(7), `TCP_USER_TIMEOUT`), which saves a system call for each
-    /// connection. Unix sockets have no such option.
-    fn set_stall_max(&self, time: Duration) -> io::Result<()> {
-        let Self::Tcp(listener) = self else {
-            return Ok(());
-        };
-        let ms = u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
-        // The system takes a number with a sign, and 0 stands for its own limit.
-        Ok(set_tcp_user_timeout(
-            listener,
-            ms.clamp(1, i32::MAX as u32),
-        )?)
-    }
-
     async fn accept(&self) -> io::Result<Accepted> {
         match self {
             Self::Tcp(listener) => listener.accept().await.map(|(tcp, _)| Accepted::Tcp(tcp)),
@@ -242,7 +208,7 @@ impl Accepted {
 }
 
 /// Accepts connections until it is told to close, and then the pending connections.
-async fn accept(listener: &Listener, current: Current, mut closing: oneshot::AsyncReceiver<()>) {
+async fn accept(listener: Listener, current: Current, mut closing: oneshot::AsyncReceiver<()>) {
     loop {
         let accepted = async { Some(listener.accept().await) };
         let closed = async {
@@ -311,6 +277,7 @@ async fn hand_over(mut stream: Stream, mut instance: Arc<Instance>, current: &Cu
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     use crate::web::answer::route::Routes;
     use crate::web::config::Config;
