@@ -15,6 +15,17 @@ impl Pass {
     }
 }
 
+/// A module whose name is that of a type parameter in traits of the macro.
+#[derive(Default)]
+struct At;
+
+#[module]
+impl At {
+    fn run(&self, number: u64, out: &impl Out<u64>) {
+        out.send(number);
+    }
+}
+
 /// A type that cannot be cloned.
 #[derive(Debug)]
 struct Whole;
@@ -53,7 +64,7 @@ impl Even {
 fn a_name_can_be_taken_once() {
     let mut graph = Graph::new("g");
     let added = format!("{}:{}:24", file!(), line!() + 1);
-    let result = graph.add::<Pass>("pass", Args::new());
+    let result = graph.add::<At>("pass", Args::new());
     result.expect("the name is free");
     let error = graph
         .add::<Wrap>("pass", Args::new())
