@@ -73,7 +73,7 @@ pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<bool> {
     needs("strace", "-V")?;
     needs("openssl", "version")?;
     needs("curl", "--version")?;
-    php::program()?;
+    crate::php::program()?;
     build(root)?;
     let interrupt = Interrupt::install()?;
     let mut place = prepare(root)?;

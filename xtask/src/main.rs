@@ -16,6 +16,7 @@ mod guide;
 mod idle;
 mod measure;
 mod mutants;
+mod php;
 mod process;
 mod record;
 mod soak;

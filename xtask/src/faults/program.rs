@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 
 use super::outcome::{Seen, Step};
-use super::php::{self, Php};
+use super::php::write_scripts;
 use super::running::{LISTENING, Running};
 use super::servent;
+use crate::php::{self, Php};
 
 /// A program with its workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -259,6 +260,7 @@ impl Place {
         let addresses = addresses.context("the router does not start")?;
         let (router_address, _) = servent::addresses(&addresses);
         self.router = router_address.to_owned();
+        write_scripts(&self.folder)?;
         Ok(([server, router], Php::start(&self.folder)?))
     }
 
