@@ -59,8 +59,9 @@ impl Graph {
         }
     }
 
-    /// Adds an instance of a module. The instance is created when the graph starts. Errors and log
-    /// lines about the instance contain the source position of this call.
+    /// Adds an instance of a module. The instance is created when the graph starts. It keeps the
+    /// source position of this call. Errors show the position if the instance cannot be created, or
+    /// if another one gets its name. The log shows it if the instance closes because of its module.
     ///
     /// # Errors
     /// Returns an error if the name is taken, or if the module has no parameter for an argument.

@@ -84,8 +84,7 @@ pub(crate) trait Instance: Any + Send {
     /// Sets the number of this instance among those with state for each flow.
     fn set_slot(&mut self, slot: usize);
     /// Adds the stage to the network under its name, with its source position. Returns the input
-    /// ports. If the stage is `bounded`, its
-    /// edges determine the room of its queue.
+    /// ports. If the stage is `bounded`, its edges determine the room of its queue.
     fn declare(
         &mut self,
         network: &Network,

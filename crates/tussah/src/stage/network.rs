@@ -106,8 +106,9 @@ impl Network {
         &self.inner.name
     }
 
-    /// Starts building a stage with this name. Errors and log lines about the stage contain the
-    /// source position of the call.
+    /// Starts building a stage with this name. The stage keeps the source position of this call:
+    /// the log shows the position if the stage closes because of its handler, and so do the errors
+    /// of later calls that the stage does not fit or whose name it has.
     #[track_caller]
     pub fn stage<E: Send + 'static>(&self, name: impl Into<String>) -> StageBuilder<E> {
         self.stage_at(name, here())
