@@ -31,7 +31,9 @@ impl Formatter<'_> {
     /// Returns whether no space stands before a punctuation.
     fn is_tight(&self, index: usize, punct: Punct) -> bool {
         match punct {
-            Punct::Comma | Punct::ParenClose | Punct::Dot | Punct::Colon | Punct::PathSep => true,
+            Punct::Comma | Punct::ParenClose | Punct::Dot | Punct::Colon => true,
+            // A type can begin with `::`.
+            Punct::PathSep => !self.is_punct(index - 1, Punct::Colon),
             Punct::Semicolon | Punct::BracketClose => true,
             Punct::ParenOpen => self.is_call(index),
             Punct::BraceOpen => self.is_punct(index - 1, Punct::PathSep),

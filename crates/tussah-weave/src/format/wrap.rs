@@ -16,7 +16,8 @@ impl Formatter<'_> {
         // What cannot be broken is put together first.
         let mut piece = String::new();
         let mut is_spaced = false;
-        for index in range.clone() {
+        let mut before: Option<usize> = None;
+        for index in range {
             let is_trailing_comma = self.is_punct(index, Punct::Comma)
                 && !self.is_in_type(index)
                 && [Punct::ParenClose, Punct::BraceClose]
@@ -25,7 +26,6 @@ impl Formatter<'_> {
             if is_trailing_comma {
                 continue;
             }
-            let before = (index > range.start).then(|| index - 1);
             let has_space = before.is_some() && self.has_space(index);
             if before.is_some_and(|before| self.can_break(before, index)) {
                 flush(
@@ -40,6 +40,7 @@ impl Formatter<'_> {
                 piece.push(' ');
             }
             piece.push_str(self.source(index));
+            before = Some(index);
         }
         flush(
             &mut out,

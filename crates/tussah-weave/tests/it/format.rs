@@ -48,6 +48,11 @@ fn lines_are_broken_and_aligned() {
         &format!("graph A {{\n  {long} -> {long}\n      -> {long}\n}}\n"),
     );
     check(
+        &format!("graph A {{ a = B({long} + {long} + {long},) }}"),
+        &format!("graph A {{\n  a = B({long} + {long} + {long})\n}}\n"),
+    );
+    check("graph A(a: ::size::B){}", "graph A(a: ::size::B) {\n}\n");
+    check(
         "test \"a\" of A(1){send b -1,\"x\" drain expect nothing at c within 2*(1 s)}",
         "test \"a\" of A(1) {\n  send b - 1, \"x\"\n  drain\n  expect nothing at c within 2 * (1 s)\n}\n",
     );
