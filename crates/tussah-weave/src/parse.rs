@@ -381,15 +381,6 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Returns whether an item begins with the next token.
-    fn begins_item(&self) -> bool {
-        match self.peek_word(0) {
-            Some("use" | "graph") => self.peek_word(1).is_some(),
-            Some("test") => matches!(self.peek_at(1), Some(TokenKind::Text(_))),
-            _ => false,
-        }
-    }
-
     /// Continues after an error at the next item.
     fn skip_to_item(&mut self, start: usize) {
         self.at = self.at.max(start + 1);

@@ -189,7 +189,9 @@ impl<'a> Parser<'a> {
         }
         loop {
             match self.word() {
-                "" => return Err("expected a name"),
+                word if !word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') => {
+                    return Err("expected a name");
+                }
                 "dyn" | "impl" | "fn" | "for" | "unsafe" | "extern" => {
                     return Err("expected a path, a reference, a tuple, a slice or an array");
                 }
@@ -318,6 +320,7 @@ mod tests {
         check("&'a str", "&'a str");
         check("Cow<'a, str>", "Cow<'a, str>");
         check("Vec<", "`Vec<` is not a type: expected a name");
+        check("5", "`5` is not a type: expected a name");
         check(
             "Vec<A B>",
             "`Vec<A B>` is not a type: expected `,` or its end",

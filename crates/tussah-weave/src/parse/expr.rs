@@ -102,6 +102,10 @@ impl Parser<'_> {
                 name if name != "workers" && KEYWORDS.contains(&name) => {
                     return Err(self.expected("a value"));
                 }
+                unit if unit::find(unit).is_some() => {
+                    let error = self.unexpected("a value");
+                    return Err(self.report(error.help("a unit follows a number")));
+                }
                 name => ExprKind::Param(name.to_owned()),
             },
             Some(TokenKind::Punct(Punct::ParenOpen)) => {

@@ -112,7 +112,8 @@ impl Parser<'_> {
         let start = self.span();
         let word = self.peek_word(0).unwrap_or_default();
         let named = Kind::NAMED.iter().find(|kind| kind.name() == word);
-        if let Some(kind) = named {
+        // The name of a Rust module can be that of a kind.
+        if let Some(kind) = named.filter(|_| !self.is_punct(1, Punct::PathSep)) {
             self.at += 1;
             return Ok((kind.clone(), start));
         }

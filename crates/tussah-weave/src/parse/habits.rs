@@ -94,7 +94,9 @@ impl Parser<'_> {
     /// Reads the field after `by`. Without one, the next statement may begin here.
     pub(super) fn field(&mut self) -> Parse<String> {
         let next = [Punct::Assign, Punct::Arrow, Punct::Dot];
-        let begins = self.is_word("if") || next.into_iter().any(|punct| self.is_punct(1, punct));
+        let begins = self.is_word("if")
+            || self.is_word("fuse")
+            || next.into_iter().any(|punct| self.is_punct(1, punct));
         if self.peek_word(0).is_some() && !begins {
             return Ok(self.any_name("a field of the items")?.text);
         }

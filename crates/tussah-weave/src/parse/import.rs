@@ -1,7 +1,7 @@
 //! The paths of `use`.
 
 use super::{Parse, Parser};
-use crate::token::Punct;
+use crate::token::{Punct, TokenKind};
 use crate::tree::{Name, Path};
 
 impl Parser<'_> {
@@ -37,6 +37,18 @@ impl Parser<'_> {
         match self.begins_item() {
             true => Err(self.expected(what)),
             false => self.any_name(what),
+        }
+    }
+
+    /// Returns whether an item begins with the next token. A path can end with the word of
+    /// an item, and another item can follow.
+    pub(super) fn begins_item(&self) -> bool {
+        match self.peek_word(0) {
+            Some("use" | "graph") => {
+                !matches!(self.peek_word(1), None | Some("use" | "graph" | "test"))
+            }
+            Some("test") => matches!(self.peek_at(1), Some(TokenKind::Text(_))),
+            _ => false,
         }
     }
 }

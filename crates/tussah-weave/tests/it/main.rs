@@ -1,6 +1,7 @@
 //! Tests of whole files.
 
 mod draw;
+mod ebnf;
 mod format;
 mod good;
 mod modules;
