@@ -11,6 +11,7 @@ pub(super) const LOG_CALL: &str = "write";
 ///
 /// - `close`: Linux would have closed the descriptor.
 /// - `futex`: no thread is woken.
+/// - `brk`: it returns an address even if it fails, and an injected error looks like one.
 /// - `connect` with `EINTR`: the connection attempt would continue.
 /// - `EAGAIN` of a socket or pipe: the descriptor would not be ready, and the driver would report
 ///   when it is.
@@ -39,6 +40,8 @@ pub(super) const CALLS: &[(&str, &[&str])] = &[
     ("newfstatat", &["ENOMEM"]),
     ("fstat", &["ENOMEM"]),
     ("readlink", &["EIO", "ENOMEM"]),
+    ("getcwd", &["ENOENT", "ENOMEM"]),
+    ("lseek", &["EINVAL"]),
     ("fcntl", &["EMFILE", "EINVAL"]),
     ("read", &["EINTR", "EIO"]),
     ("pread64", &["EINTR", "EIO"]),
@@ -96,8 +99,13 @@ pub(super) const CALLS: &[(&str, &[&str])] = &[
     ("ioctl", &["ENOTTY"]),
     // The process.
     ("mmap", &["ENOMEM"]),
+    ("mprotect", &["ENOMEM"]),
+    ("munmap", &["ENOMEM"]),
     ("madvise", &["EAGAIN", "ENOMEM"]),
     ("clone3", &["EAGAIN", "ENOMEM"]),
+    ("clock_nanosleep", &["EINTR"]),
+    ("sigaltstack", &["ENOMEM"]),
+    ("prctl", &["EINVAL"]),
     ("sched_getaffinity", &["EPERM"]),
     ("sched_setaffinity", &["EINVAL", "EPERM"]),
     ("getrandom", &["EINTR", "ENOSYS"]),
