@@ -14,12 +14,50 @@ pub struct Modules {
     /// The field names of each item type, keyed by the type in its `Display` form.
     #[cfg_attr(feature = "serde", serde(default))]
     pub items: BTreeMap<String, Vec<String>>,
+    /// The type arguments for which each generic module exists, keyed by the full path of the
+    /// module. A module without an entry exists for all types.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub types: BTreeMap<String, Vec<Vec<Type>>>,
 }
 
 impl Modules {
     /// Adds the signature of a module.
     pub fn insert(&mut self, signature: Signature) {
         self.signatures.insert(signature.name.clone(), signature);
+    }
+
+    /// Returns the index in [`types`](Self::types) of a module's type arguments, or 0 if the module
+    /// exists for all types.
+    ///
+    /// # Errors
+    /// Returns the reason if the module does not exist for these types, or if their spelling fits
+    /// several.
+    pub fn choose(&self, module: &str, types: &[Type]) -> Result<usize, String> {
+        let Some(all) = self.types.get(module) else {
+            return Ok(0);
+        };
+        let fits = |known: &[Type]| known.iter().zip(types).all(|(a, b)| a.fits(b));
+        let mut found = (0..all.len()).filter(|&index| fits(&all[index]));
+        let list = |types: &[Type]| {
+            let types: Vec<_> = types.iter().map(Type::to_string).collect();
+            format!("`{}`", types.join(", "))
+        };
+        match (found.next(), found.next()) {
+            (Some(index), None) => Ok(index),
+            (Some(one), Some(other)) => Err(format!(
+                "`{module}` may be for {} or {}: expected more of the path of its type",
+                list(&all[one]),
+                list(&all[other])
+            )),
+            (None, _) => {
+                let known: Vec<_> = all.iter().map(|types| list(types)).collect();
+                Err(format!(
+                    "the program has no `{module}` for {}: expected one of {}",
+                    list(types),
+                    known.join(", ")
+                ))
+            }
+        }
     }
 }
 

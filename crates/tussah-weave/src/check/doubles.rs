@@ -54,8 +54,9 @@ pub(super) fn check(checker: &mut Checker<'_>, graph: &Graph, steps: &mut [Step]
     fit.check(checker, &mut unifier, steps);
     for double in &doubles {
         let (found, missing) = double.types.resolve(&unifier);
-        if !missing.is_empty() {
-            checker.report(undetermined(double, &missing));
+        match missing.is_empty() {
+            true => checker.check_types(double.types.signature, &found, double.span),
+            false => checker.report(undetermined(double, &missing)),
         }
         if let Step::Replace { types, .. } = &mut steps[double.step] {
             *types = found;

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use super::Checker;
 use super::build::Builder;
 use super::ends::{DROPPED, OUT, RUN};
 use crate::diagnostic::Diagnostic;
 use crate::modules::{PortSignature, Signature};
 use crate::suggest;
+use crate::token::Span;
 use crate::types::{Type, is_same_name};
 
 /// Determines the types of edges and nodes. Reports types that differ.
@@ -58,6 +60,10 @@ pub(super) fn types(builder: &mut Builder<'_, '_>) {
         if !missing.is_empty() && is_determined[index] && !builder.is_broken {
             report_undetermined(builder, index, &missing);
         }
+        if missing.is_empty() && is_determined[index] {
+            let span = builder.graph.nodes[index].span;
+            builder.checker.check_types(node.signature, &types, span);
+        }
         builder.graph.nodes[index].types = types;
     }
     shards(builder, &nodes, &unifier);
@@ -84,6 +90,18 @@ fn report_undetermined(builder: &mut Builder<'_, '_>, index: usize, missing: &[&
     let help = format!("connect it, or write the type: `{last}<..>`");
     let error = Diagnostic::error(node.module_span, message).help(help);
     builder.report(error);
+}
+
+impl Checker<'_> {
+    /// Reports a generic module that does not exist for these types.
+    pub(super) fn check_types(&mut self, module: &Signature, types: &[Type], span: Span) {
+        let chosen = self
+            .modules
+            .map(|modules| modules.choose(&module.name, types));
+        if let Some(Err(why)) = chosen {
+            self.report(Diagnostic::error(span, why));
+        }
+    }
 }
 
 /// A node with a variable for each type parameter.

@@ -26,6 +26,7 @@ const MODULES: &str = "
     flow::Either<A, B>() run: A -> out: A, other: B
     flow::Source<T>() -> out!: T
     flow::Sink<T>() run: T
+    flow::Mark<T>() run: T -> out: T
     flow::Move<OnceT>() run: OnceT -> out!: OnceT
     Files() -> out!: OnceFile
     video::Accept(listen: address) -> out!: Client
@@ -43,6 +44,9 @@ const ITEMS: &[(&str, &[&str])] = &[
     ("Record", &["user", "time"]),
 ];
 
+/// The types of generic modules that do not exist for all types.
+const TYPES: &[(&str, &[&str])] = &[("flow::Mark", &["Line", "a::Record", "b::Record"])];
+
 /// Returns the modules.
 pub fn modules() -> Modules {
     let mut modules = Modules::default();
@@ -54,6 +58,10 @@ pub fn modules() -> Modules {
     for (item, fields) in ITEMS {
         let fields = fields.iter().map(|&field| field.to_owned()).collect();
         modules.items.insert((*item).to_owned(), fields);
+    }
+    for (module, types) in TYPES {
+        let types = types.iter().map(|ty| vec![Type::parse(ty).expect(ty)]);
+        modules.types.insert((*module).to_owned(), types.collect());
     }
     modules
 }

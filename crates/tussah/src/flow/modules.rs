@@ -149,6 +149,11 @@ impl Modules {
         // Another module of this name replaces the whole generic module.
         all.retain(|(known, _)| known.len() == types.len() && *known != types);
         all.push((types, add));
+        let (name, known) = (signature.name.clone(), &mut self.signatures.types);
+        match signature.generics.is_empty() {
+            true => drop(known.remove(&name)),
+            false => drop(known.insert(name, all.iter().map(|(it, _)| it.clone()).collect())),
+        }
         self.signatures.insert(signature);
     }
 

@@ -92,7 +92,14 @@ fn error(text: &str) -> String {
         false => Params::new(),
     };
     let graph = modules().graph("a.weave", text, &params);
-    graph.expect_err("the text is wrong").to_string()
+    let error = graph.expect_err("the text is wrong").to_string();
+    // `check` finds the same errors before anything runs.
+    let (file, modules) = (tussah_weave::parse(text).file, modules());
+    let checked = tussah_weave::check(&file, Some(modules.signatures()));
+    let checked = checked.diagnostics.iter();
+    let checked: Vec<String> = checked.map(|it| it.render("a.weave", text)).collect();
+    assert_eq!(checked.join("\n"), error);
+    error
 }
 
 #[test]

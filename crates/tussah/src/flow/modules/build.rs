@@ -1,6 +1,6 @@
 //! Builds a graph from a plan, which the checks of Weave have made.
 
-use tussah_weave::{Plan, PlanEdge, PlanNode, PlanShards, PlanVia, PortRef, Span, Type, Value};
+use tussah_weave::{Plan, PlanEdge, PlanNode, PlanShards, PlanVia, PortRef, Span, Value};
 
 use super::{Add, Modules, Params};
 use crate::flow::args::Args;
@@ -61,31 +61,8 @@ impl Modules {
 
     /// Returns the function that adds the module of a node.
     fn find(&self, node: &PlanNode) -> Result<Add, String> {
-        let all = &self.add[&node.module];
-        let fits = |types: &[Type]| types.iter().zip(&node.types).all(|(a, b)| a.fits(b));
-        let mut found = all.iter().filter(|(types, _)| fits(types));
-        let list = |types: &[Type]| {
-            let types: Vec<_> = types.iter().map(Type::to_string).collect();
-            format!("`{}`", types.join(", "))
-        };
-        match (found.next(), found.next()) {
-            (Some((_, add)), None) => Ok(*add),
-            (Some((one, _)), Some((other, _))) => Err(format!(
-                "`{}` may be for {} or {}: expected more of the path of its type",
-                node.module,
-                list(one),
-                list(other)
-            )),
-            (None, _) => {
-                let known: Vec<_> = all.iter().map(|(types, _)| list(types)).collect();
-                Err(format!(
-                    "the program has no `{}` for {}: expected one of {}",
-                    node.module,
-                    list(&node.types),
-                    known.join(", ")
-                ))
-            }
-        }
+        let chosen = self.signatures.choose(&node.module, &node.types)?;
+        Ok(self.add[&node.module][chosen].1)
     }
 }
 
