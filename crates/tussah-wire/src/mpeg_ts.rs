@@ -1,10 +1,14 @@
-//! The duration of an MPEG transport stream (ISO/IEC 13818-1), from its clock references.
+//! The duration and the segments of an MPEG transport stream (ISO/IEC 13818-1).
+
+mod packet;
+mod program;
+mod segments;
+
+use packet::packets;
+pub use segments::{SEGMENTS_MAX, Segment, SegmentSearch, Segments};
 
 /// The length of a packet of a transport stream, in bytes.
 pub const PACKET_LEN: usize = 188;
-
-/// The first byte of each packet.
-const SYNC: u8 = 0x47;
 
 /// The ticks of a clock per millisecond.
 const TICKS_PER_MS: u64 = 90;
@@ -32,35 +36,13 @@ pub fn duration_ms(first: &[u8], last: &[u8]) -> Option<u64> {
 /// Returns the clock references in some bytes: the number of the clock (PID), and the time in
 /// ticks of 90 kHz.
 fn references(bytes: &[u8]) -> impl Iterator<Item = (u16, u64)> {
-    let start = (0..PACKET_LEN).find(|&start| is_aligned(bytes, start));
-    let packets = bytes
-        .get(start.unwrap_or(bytes.len())..)
-        .unwrap_or_default();
-    packets.chunks_exact(PACKET_LEN).filter_map(reference)
-}
-
-/// Returns whether packets begin at an offset: the sync bytes of three packets are there.
-fn is_aligned(bytes: &[u8], start: usize) -> bool {
-    (0..3).all(|number| bytes.get(start + number * PACKET_LEN) == Some(&SYNC))
-}
-
-/// Returns the clock reference of a packet, if there is one.
-fn reference(packet: &[u8]) -> Option<(u16, u64)> {
-    let &[SYNC, b, c, d, len, flags, p, q, r, s, t, ..] = packet else {
-        return None;
-    };
-    let has_adaptation = d & 0x20 != 0 && len >= 7;
-    if !has_adaptation || flags & 0x10 == 0 {
-        return None;
-    }
-    let high = u64::from(u32::from_be_bytes([p, q, r, s]));
-    let clock = u16::from_be_bytes([b & 0x1f, c]);
-    Some((clock, high << 1 | u64::from(t >> 7)))
+    packets(bytes).filter_map(|(_, packet)| Some((packet.pid(), packet.clock_reference()?)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use packet::SYNC;
     use proptest::prelude::*;
 
     /// Returns a packet with a clock reference, if there is one.

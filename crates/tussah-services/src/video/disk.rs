@@ -12,7 +12,7 @@ use rustix::fs::{Advice, fadvise};
 use tussah::flow::{AsyncOut, Fields, Value, module};
 use tussah::time::{now, sleep_until};
 
-use super::library::{Library, Title};
+use super::library::{Description, Library, Title};
 use crate::modules::BodySender;
 
 /// The maximum length, in bytes, of the part of a chunk that is read at a time, and that is then in
@@ -24,8 +24,16 @@ const BUFFER_BYTES: usize = 1 << 20;
 pub(super) struct Read {
     pub(super) title: Arc<Title>,
     pub(super) bytes: Range<u64>,
-    /// The stream; a chunk that no client waits for is not read.
-    pub(super) body: Arc<BodySender>,
+    pub(super) reader: Reader,
+}
+
+/// The purpose of a chunk.
+#[derive(Debug)]
+pub(super) enum Reader {
+    /// A stream; a chunk that no client waits for is not read.
+    Stream(Arc<BodySender>),
+    /// The search for the segments of a playlist, which needs parts of the chunk.
+    Playlist(Arc<Description>),
 }
 
 impl Fields for Read {
@@ -44,7 +52,8 @@ impl Fields for Read {
 #[derive(Debug)]
 pub(super) struct Loaded {
     pub(super) bytes: Range<u64>,
-    pub(super) read: io::Result<()>,
+    /// The number of bytes that were read.
+    pub(super) read: io::Result<u64>,
 }
 
 /// Reads the chunks of a disk, one after the other.
@@ -74,27 +83,49 @@ impl Disk {
 }
 
 impl Disk {
-    async fn read(&mut self, read: &Read) -> io::Result<()> {
-        let Read { title, bytes, body } = read;
+    async fn read(&mut self, read: &Read) -> io::Result<u64> {
+        let Read { title, bytes, .. } = read;
         let file = tussah::fs::File::from(title.file.try_clone()?);
-        let mut at = bytes.start;
-        while at < bytes.end && !body.is_over() {
-            // A buffer of exactly this length, because the read fills it.
-            let len = usize::try_from(bytes.end - at).unwrap_or(BUFFER_BYTES);
-            let buffer = Vec::with_capacity(len.min(BUFFER_BYTES));
-            match file.read_at(buffer, at).await.0? {
-                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                read => at += read as u64,
+        let mut len = 0;
+        match &read.reader {
+            Reader::Stream(body) => {
+                while bytes.start + len < bytes.end && !body.is_over() {
+                    let rest = bytes.start + len..bytes.end;
+                    len += read_part(&file, rest).await?.len() as u64;
+                }
+            }
+            Reader::Playlist(description) => {
+                while let Some((search, wanted)) = description.search() {
+                    if wanted.start < bytes.start || wanted.end > bytes.end {
+                        break;
+                    }
+                    let at = wanted.start;
+                    let part = read_part(&file, wanted).await?;
+                    search.lock().read(at, &part);
+                    len += part.len() as u64;
+                }
             }
         }
-        if self.library.options.simulate_disks && !body.is_over() {
+        if self.library.options.simulate_disks {
             let rate = self.library.disks[title.disk].rate as f64;
-            let takes = Duration::from_secs_f64((bytes.end - bytes.start) as f64 / rate);
+            let takes = Duration::from_secs_f64(len as f64 / rate);
             let idle_at = self.idle_at.unwrap_or_else(now).max(now()) + takes;
             self.idle_at = Some(idle_at);
             sleep_until(idle_at).await;
         }
-        Ok(())
+        Ok(len)
+    }
+}
+
+/// Reads the first bytes of a range, at least one.
+async fn read_part(file: &tussah::fs::File, bytes: Range<u64>) -> io::Result<Vec<u8>> {
+    // A buffer of exactly this length, because the read fills it.
+    let len = usize::try_from(bytes.end - bytes.start).unwrap_or(BUFFER_BYTES);
+    let buffer = Vec::with_capacity(len.min(BUFFER_BYTES));
+    let (read, part) = file.read_at(buffer, bytes.start).await;
+    match read? {
+        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        _ => Ok(part),
     }
 }
 

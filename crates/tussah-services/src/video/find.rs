@@ -8,7 +8,7 @@ use tussah_wire::http::condition::{self, Outcome, Validators};
 use tussah_wire::http::range::{ByteRange, ContentRange, Ranges};
 use tussah_wire::http::{Method, Status, date};
 
-use super::library::{Library, Title};
+use super::library::{Description, Library, Title};
 use super::playlist;
 use crate::graph_status::is_allowed;
 use crate::modules::{Body, Request, Response};
@@ -17,14 +17,21 @@ use crate::web::site::{Codings, Found, LISTING_TYPE, Meta, Missing, Opened, is_e
 /// The end of the address of a playlist, after that of its video.
 const PLAYLIST: &str = ".m3u8";
 
-/// A part of a video that a client asks for.
+/// A request that needs reads of a video.
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) request: Request,
     pub(super) title: Arc<Title>,
-    pub(super) bytes: Range<u64>,
-    /// The status and the header fields of the response.
-    pub(super) head: Head,
+    pub(super) part: Part,
+}
+
+/// The part of a video that a client asks for.
+#[derive(Debug)]
+pub(super) enum Part {
+    /// A stream of some bytes, with the status and the header fields of the response.
+    Bytes(Range<u64>, Head),
+    /// The playlist, for which the segments have to be found.
+    Playlist(Arc<Description>),
 }
 
 /// The status and the header fields of a response.
@@ -117,9 +124,7 @@ impl Find {
             }
             Ok(Found::Listing(page)) => Err(request.respond(page).with_type(LISTING_TYPE)),
             Ok(Found::Script { .. }) => Err(request.status(Status::FORBIDDEN)),
-            Err(Missing::NotFound) if path.ends_with(PLAYLIST) => {
-                Err(self.playlist(request, &path))
-            }
+            Err(Missing::NotFound) if path.ends_with(PLAYLIST) => self.playlist(request, &path),
             Err(missing) => Err(missing_response(request, &path, missing)),
         }
     }
@@ -163,36 +168,27 @@ impl Find {
         Ok(Wanted {
             request,
             title: Arc::new(title),
-            bytes: part,
-            head,
+            part: Part::Bytes(part, head),
         })
     }
 
-    /// Answers with the playlist of a video.
-    fn playlist(&self, request: Request, path: &str) -> Response {
+    /// Returns the playlist of a video, or the request for one whose segments are unknown.
+    fn playlist(&self, request: Request, path: &str) -> Result<Wanted, Response> {
         let video = path.trim_end_matches(PLAYLIST);
         let opened = match self.library.site.look_up(video.as_bytes(), Codings::NONE) {
             Ok(Found::File(opened)) if is_video(&opened.meta) => opened,
-            Ok(_) => return request.status(Status::NOT_FOUND),
-            Err(missing) => return missing_response(request, path, missing),
+            Ok(_) => return Err(request.status(Status::NOT_FOUND)),
+            Err(missing) => return Err(missing_response(request, path, missing)),
         };
-        let description = self.library.describe(video, &opened);
-        match playlist::of(
-            video,
-            opened.meta.len,
-            &opened.meta.media_type,
-            &description,
-        ) {
-            Some(text) => {
-                let response = request.respond(text);
-                response.with_type("application/vnd.apple.mpegurl")
-            }
-            None => {
-                let text = "a playlist needs an MPEG transport stream, or an MP4 file with fragments and an index (sidx)\n";
-                let response = request.respond(text);
-                response.with_status(Status::NOT_FOUND)
-            }
+        let (title, description) = self.library.title(video, opened);
+        if description.search().is_none() {
+            return Err(playlist::respond(request, &title, &description));
         }
+        Ok(Wanted {
+            request,
+            title: Arc::new(title),
+            part: Part::Playlist(description),
+        })
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,21 +14,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use tussah::stage::Network;
 use tussah::sync::oneshot;
-use tussah_wire::{mp4, mpeg_ts};
+use tussah_wire::mp4;
+use tussah_wire::mpeg_ts::{self, SegmentSearch};
 
 use super::disk;
 use super::options::{Options, read_rate, show_rate};
+use super::playlist;
 use super::seats::Seats;
 use super::server::{Address, VideoError};
-use crate::web::site::{Codings, Found, Meta, Missing, Opened, Site, SiteOptions};
+use crate::web::site::{Codings, Found, Missing, Opened, Site, SiteOptions};
 
 /// Bound, in files: the maximum number whose descriptions are remembered. Beyond it, all
 /// descriptions are forgotten.
 const KNOWN_MAX: usize = 10_000;
 
 /// Bound, in bytes: the maximum length of each of the two parts of a transport stream, at its
-/// beginning and its end, that are searched for its clock. A stream without a clock there gets the
-/// rate of `--rate`. A clock reference comes every 100 ms, which is 250 KB at 20 Mbit/s.
+/// beginning and its end, that are searched for its clock and its tables. A stream without a clock
+/// there gets the rate of `--rate`. A clock reference comes every 100 ms, which is 250 KB at
+/// 20 Mbit/s.
 const CLOCK_BYTES: u64 = 256 << 10;
 
 /// Bound, in bytes: the maximum length of the file that states the rate of a video. The rest of a
@@ -74,11 +78,34 @@ pub(super) struct Title {
 }
 
 /// The properties of a video that are read from its file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) struct Description {
     /// Bytes per second.
     pub(super) rate: u64,
-    pub(super) movie: Option<mp4::Movie>,
+    pub(super) parts: Parts,
+}
+
+/// The parts of a video that a playlist may consist of.
+#[derive(Debug)]
+pub(super) enum Parts {
+    Movie(mp4::Movie),
+    /// The search for the segments that begin with key frames. All playlists of the video continue
+    /// the same search.
+    TransportStream(Option<Mutex<SegmentSearch>>),
+    /// The file has to be converted first.
+    Unknown,
+}
+
+impl Description {
+    /// Returns the search for the segments of a transport stream, if it is not complete, with the
+    /// bytes that it needs next.
+    pub(super) fn search(&self) -> Option<(&Mutex<SegmentSearch>, Range<u64>)> {
+        let Parts::TransportStream(Some(search)) = &self.parts else {
+            return None;
+        };
+        let wanted = search.lock().wanted()?;
+        Some((search, wanted))
+    }
 }
 
 impl Title {
@@ -163,7 +190,7 @@ impl Library {
     }
 
     /// Returns the video of an opened file.
-    pub(super) fn title(&self, path: &str, opened: Opened) -> (Title, Meta) {
+    pub(super) fn title(&self, path: &str, opened: Opened) -> (Title, Arc<Description>) {
         disk::read_exactly(&opened.file);
         let description = self.describe(path, &opened);
         let title = Title {
@@ -173,11 +200,12 @@ impl Library {
             disk: disk_of(&self.disks, path),
             file: Arc::new(opened.file),
         };
-        (title, opened.meta)
+        (title, description)
     }
 
-    /// Describes a file. May wait for its disk, for a few kilobytes.
-    pub(super) fn describe(&self, path: &str, opened: &Opened) -> Arc<Description> {
+    /// Describes a file. May wait for its disk, for half a megabyte if it is a transport stream and
+    /// otherwise for a few kilobytes.
+    fn describe(&self, path: &str, opened: &Opened) -> Arc<Description> {
         let key = (opened.meta.etag.as_str().to_owned(), opened.meta.device);
         // The rate that another file states may change, so the file is looked at each time.
         let stated = self.stated(path);
@@ -199,9 +227,14 @@ impl Library {
         // A file that cannot be read has no description; its stream shows the error.
         let movie = mp4::movie(len, |at, buffer| file.read_exact_at(buffer, at)).ok();
         let movie = movie.flatten();
-        let ms = match &movie {
-            Some(movie) => movie.duration_ms,
-            None => transport_stream_ms(file, len),
+        let ends = match &movie {
+            Some(_) => None,
+            None => both_ends(file, len),
+        };
+        let ms = match (&movie, &ends) {
+            (Some(movie), _) => movie.duration_ms,
+            (None, Some((first, last))) => mpeg_ts::duration_ms(first, last),
+            (None, None) => None,
         };
         let own = ms.map(|ms| (u128::from(len) * 1000).div_ceil(ms.into()));
         let own = own.and_then(|rate| u64::try_from(rate).ok());
@@ -214,7 +247,16 @@ impl Library {
             self.options.rate
         });
         let rate = rate.max(super::options::RATE_MIN);
-        Description { rate, movie }
+        let parts = match (movie, ends) {
+            (Some(movie), _) => Parts::Movie(movie),
+            (None, Some((first, last))) if &*opened.meta.media_type == "video/mp2t" => {
+                let segment = playlist::segment_len(len, rate);
+                let search = SegmentSearch::new(&first, &last, len, segment);
+                Parts::TransportStream(search.map(Mutex::new))
+            }
+            (None, _) => Parts::Unknown,
+        };
+        Description { rate, parts }
     }
 
     /// Returns the rate that the file next to a video states.
@@ -253,15 +295,14 @@ impl Library {
     }
 }
 
-/// Returns the duration of a transport stream in milliseconds. The file must be long enough for
-/// two clock references.
-fn transport_stream_ms(file: &File, len: u64) -> Option<u64> {
+/// Returns the first and the last bytes of a file that may be a transport stream.
+fn both_ends(file: &File, len: u64) -> Option<(Vec<u8>, Vec<u8>)> {
     let part = len.min(CLOCK_BYTES);
     let read = |at| {
         let mut bytes = vec![0; part as usize];
         file.read_exact_at(&mut bytes, at).ok().map(|()| bytes)
     };
-    mpeg_ts::duration_ms(&read(0)?, &read(len - part)?)
+    Some((read(0)?, read(len - part)?))
 }
 
 /// Returns the number of the disk of a path: the deepest directory that contains it.

@@ -7,11 +7,12 @@ use tussah::flow::{Out, Wake, module};
 use tussah::time::now;
 use tussah_wire::http::Status;
 
-use super::disk::{Loaded, Read};
-use super::find::Wanted;
+use super::disk::{Loaded, Read, Reader};
+use super::find::{Part, Wanted};
 use super::library::{Library, Title};
 use super::options::show_rate;
 use super::pace::{Pace, Step};
+use super::playlist::Search;
 use super::seats::{Refused, Seat};
 use crate::modules::{BodySender, Response};
 
@@ -34,9 +35,13 @@ impl Admit {
     }
 
     fn run(&self, wanted: Wanted, out: &impl Out<Admitted>, full: &impl Out<Response>) {
-        let (title, bytes) = (&wanted.title, &wanted.bytes);
-        let has_more = bytes.end < title.len;
-        let (client, len) = (wanted.request.client(), bytes.end - bytes.start);
+        let title = &wanted.title;
+        let (len, has_more) = match &wanted.part {
+            Part::Bytes(bytes, _) => (bytes.end - bytes.start, bytes.end < title.len),
+            // A client that asks for the playlist is going to play the segments.
+            Part::Playlist(_) => (title.len, true),
+        };
+        let client = wanted.request.client();
         let refused = match self.library.seats.take(client, title, len, has_more) {
             Ok(seat) => return out.send(Admitted { wanted, seat }),
             Err(refused) => refused,
@@ -54,7 +59,13 @@ impl Admit {
 }
 
 /// A stream, which is the state of a connection's flow.
-pub(super) struct Stream {
+pub(super) enum Stream {
+    Playing(Playing),
+    Searching(Box<Search>),
+}
+
+/// A stream of a part of a video.
+pub(super) struct Playing {
     title: Arc<Title>,
     pace: Pace,
     body: Arc<BodySender>,
@@ -83,20 +94,31 @@ impl Play {
         begin: &impl Out<Response>,
     ) {
         let Admitted { wanted, seat } = admitted;
-        let (title, bytes) = (wanted.title, wanted.bytes);
-        let is_read = seat.is_read();
-        let (body, parts) = BodySender::new(bytes.end - bytes.start, seat);
-        let options = &self.library.options;
-        let times = (options.ahead, options.chunk);
-        let pace = Pace::new(bytes, title.rate, times, now());
-        *stream = Some(Stream {
+        let Wanted {
+            request,
             title,
-            pace,
-            body: Arc::new(body),
-            is_read,
-        });
-        begin.send(wanted.head.respond(wanted.request, parts));
-        go_on(stream, wake, out);
+            part,
+        } = wanted;
+        match part {
+            Part::Bytes(bytes, head) => {
+                let is_read = seat.is_read();
+                let (body, parts) = BodySender::new(bytes.end - bytes.start, seat);
+                let options = &self.library.options;
+                let times = (options.ahead, options.chunk);
+                *stream = Some(Stream::Playing(Playing {
+                    pace: Pace::new(bytes, title.rate, times, now()),
+                    title,
+                    body: Arc::new(body),
+                    is_read,
+                }));
+                begin.send(head.respond(request, parts));
+            }
+            Part::Playlist(description) => {
+                let search = Search::new(request, title, description, seat);
+                *stream = Some(Stream::Searching(Box::new(search)));
+            }
+        }
+        self.go_on(stream, wake, out, begin);
     }
 
     #[port]
@@ -106,51 +128,106 @@ impl Play {
         stream: &mut Option<Stream>,
         wake: &Wake,
         out: &impl Out<Read>,
+        begin: &impl Out<Response>,
     ) {
-        let Some(playing) = stream else { return };
-        let (title, bytes) = (&playing.title, loaded.bytes);
-        if let Err(error) = loaded.read {
-            tracing::warn!(path = %title.path, %error, "cannot read a video; its stream ends");
-            *stream = None;
-            return;
+        let title = match stream {
+            Some(Stream::Playing(playing)) => &playing.title,
+            Some(Stream::Searching(search)) => search.title(),
+            None => return,
+        };
+        let bytes = loaded.bytes;
+        let len = match loaded.read {
+            Ok(len) => len,
+            Err(error) => {
+                tracing::warn!(path = %title.path, %error, "cannot read a video; its stream ends");
+                if let Some(Stream::Searching(search)) = stream.take() {
+                    begin.send(search.fail());
+                }
+                return;
+            }
+        };
+        let disk = title.disk;
+        let mut is_late = false;
+        if let Some(Stream::Playing(playing)) = stream {
+            is_late = playing.pace.has_read(bytes.start, now());
+            playing.body.send(&playing.title.file, bytes);
         }
-        let is_late = playing.pace.has_read(bytes.start, now());
-        let is_first = self
-            .library
-            .count(title.disk, bytes.end - bytes.start, is_late);
-        if is_first {
-            let disk = &self.library.disks[title.disk];
+        if self.library.count(disk, len, is_late) {
+            let disk = &self.library.disks[disk];
             let (disk, rate) = (disk.path.display(), show_rate(disk.rate));
             tracing::warn!("a chunk was read too late: the disk {disk} is slower than {rate}");
         }
-        playing.body.send(&title.file, bytes);
-        go_on(stream, wake, out);
+        self.go_on(stream, wake, out, begin);
     }
 
-    fn wake(&self, stream: &mut Option<Stream>, wake: &Wake, out: &impl Out<Read>) {
-        go_on(stream, wake, out);
+    fn wake(
+        &self,
+        stream: &mut Option<Stream>,
+        wake: &Wake,
+        out: &impl Out<Read>,
+        begin: &impl Out<Response>,
+    ) {
+        self.go_on(stream, wake, out, begin);
     }
 }
 
-/// Reads the next chunk of a stream, or waits until it is due. Ends a stream that has been read, or
-/// whose client has disconnected.
-fn go_on(stream: &mut Option<Stream>, wake: &Wake, out: &impl Out<Read>) {
-    let Some(playing) = stream else { return };
-    if playing.body.is_over() {
-        *stream = None;
-        return;
+impl Play {
+    /// Reads the next chunk of a stream, or waits until it is due. Ends a stream that has been
+    /// read, or whose client has disconnected.
+    fn go_on(
+        &self,
+        stream: &mut Option<Stream>,
+        wake: &Wake,
+        out: &impl Out<Read>,
+        begin: &impl Out<Response>,
+    ) {
+        let next = match stream {
+            Some(Stream::Playing(playing)) => playing.next(wake),
+            Some(Stream::Searching(search)) => match search.next(self.library.options.chunk) {
+                Some(read) => Next::Read(read),
+                None => Next::End,
+            },
+            None => return,
+        };
+        match next {
+            Next::Read(read) => out.send(read),
+            Next::Wait => {}
+            Next::End => {
+                if let Some(Stream::Searching(search)) = stream.take() {
+                    begin.send(search.respond());
+                }
+            }
+        }
     }
-    match playing.pace.step(now(), playing.body.waiting()) {
-        Step::Read(bytes) => out.send(Read {
-            title: Arc::clone(&playing.title),
-            bytes,
-            body: Arc::clone(&playing.body),
-        }),
-        Step::Wait(time) => wake.after(time),
-        Step::End => {
-            // Relaxed: the connection gets the end of the body through a lock.
-            playing.is_read.store(true, Ordering::Relaxed);
-            *stream = None;
+}
+
+/// The next step of a stream.
+enum Next {
+    Read(Read),
+    Wait,
+    End,
+}
+
+impl Playing {
+    fn next(&mut self, wake: &Wake) -> Next {
+        if self.body.is_over() {
+            return Next::End;
+        }
+        match self.pace.step(now(), self.body.waiting()) {
+            Step::Read(bytes) => Next::Read(Read {
+                title: Arc::clone(&self.title),
+                bytes,
+                reader: Reader::Stream(Arc::clone(&self.body)),
+            }),
+            Step::Wait(time) => {
+                wake.after(time);
+                Next::Wait
+            }
+            Step::End => {
+                // Relaxed: the connection gets the end of the body through a lock.
+                self.is_read.store(true, Ordering::Relaxed);
+                Next::End
+            }
         }
     }
 }

@@ -18,6 +18,84 @@ fn transport_stream(seconds: u64) -> Vec<u8> {
     (0..=100 * seconds).flat_map(packet).collect()
 }
 
+/// Returns a transport stream in which each key frame, every two seconds, follows its tables. A
+/// second has 100 packets.
+fn with_key_frames(seconds: u64) -> Vec<u8> {
+    let table = |pid: [u8; 2], number, body: &[u8]| {
+        let len = 9 + body.len() as u8;
+        let head = [0x47, 0x40 | pid[0], pid[1], 0x10, 0, number, 0xb0, len];
+        let mut packet = [&head[..], &[0, 1, 0xc1, 0, 0], body, &[0; 4]].concat();
+        packet.resize(188, 0xff);
+        packet
+    };
+    let pat = table([0, 0], 0, &[0, 1, 0xf0, 0]);
+    let pmt = table([0x10, 0], 2, &[0xe1, 0, 0xf0, 0, 0x1b, 0xe1, 0, 0xf0, 0]);
+    let mut film = transport_stream(seconds);
+    for (second, part) in film.chunks_exact_mut(2 * 100 * 188).enumerate() {
+        // The clock of the third packet is 20 ms late, and the time stamp is that of the clock.
+        let stamp = second as u32 * 2 * 90_000 + 1800;
+        let [_, _, s, t] = (stamp << 1).to_be_bytes();
+        let [q, r] = ((stamp >> 14) as u16).to_be_bytes();
+        let pes = [0, 0, 1, 0xe0, 0, 0, 0x80, 0x80, 5, 0x21, q, r | 1, s, t | 1];
+        part[..188].copy_from_slice(&pat);
+        part[188..376].copy_from_slice(&pmt);
+        part[377] |= 0x40;
+        part[381] |= 0x40;
+        part[388..][..pes.len()].copy_from_slice(&pes);
+    }
+    film
+}
+
+#[test]
+fn the_segments_of_a_transport_stream_begin_with_key_frames() {
+    let film = with_key_frames(600);
+    let server = Videos::new().file("film.ts", &film).start();
+    let text = server.get("/film.ts.m3u8", "").body;
+    let text = String::from_utf8(text).expect("text");
+    let starts = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("#EXT-X-BYTERANGE:"));
+    let starts: Vec<usize> = starts
+        .map(|range| range.split_once('@').expect("a range").1)
+        .map(|start| start.parse().expect("a number"))
+        .collect();
+    assert!((75..=100).contains(&starts.len()), "{text}");
+    for start in starts {
+        assert_eq!(film[start..][..4], [0x47, 0x40, 0, 0x10], "{text}");
+    }
+    let durations = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("#EXTINF:"));
+    let whole = ["6.000,", "8.000,"];
+    let other = durations.filter(|duration| !whole.contains(duration));
+    assert!(other.count() <= 1, "only the last one: {text}");
+    assert!(text.contains("#EXT-X-INDEPENDENT-SEGMENTS"), "{text}");
+    assert!(!text.contains("#EXT-X-MAP"), "{text}");
+    // The disk reads in chunks, and only the first time.
+    let (read, chunks) = (server.disk(0, "bytes_read"), server.disk(0, "chunks"));
+    assert!(read <= film.len() as u64, "{read} bytes");
+    assert!(read <= chunks * 5 * 18_800, "{read} bytes, {chunks} chunks");
+    assert_eq!(server.get("/film.ts.m3u8", "").body, text.as_bytes());
+    assert_eq!(server.disk(0, "bytes_read"), read);
+}
+
+#[test]
+fn the_search_for_segments_needs_a_seat() {
+    let film = with_key_frames(60);
+    let rate = (film.len() as u64).div_ceil(60) + 1000;
+    let files = Videos::new().file("a.ts", &film).file("b.ts", &film);
+    let server = files.disk(".", rate).start();
+    assert_eq!(server.get("/a.ts.m3u8", "").status, 200);
+    // It is kept for the segments. The other video has no room, even for a search.
+    server.expect_disk(0, "kept", 1);
+    let answer = server.get("/b.ts.m3u8", "");
+    assert_eq!(answer.status, 503);
+    assert!(answer.field("Retry-After").is_some());
+    // A known playlist needs no reads.
+    assert_eq!(server.get("/a.ts.m3u8", "").status, 200);
+    assert_eq!(server.disk(0, "kept"), 1);
+}
+
 #[test]
 fn the_segments_of_a_playlist_are_the_video() {
     let film = transport_stream(20);
