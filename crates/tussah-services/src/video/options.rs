@@ -125,6 +125,7 @@ pub(super) const RATE_MIN: u64 = 1_000;
 pub(super) fn show_rate(bytes_per_second: u64) -> String {
     let bits = 8.0 * bytes_per_second as f64;
     let (value, unit) = match bits {
+        0.0 => return "0 bit/s".to_owned(),
         bits if bits < 1e6 => (bits / 1e3, "kbit/s"),
         bits if bits < 1e9 => (bits / 1e6, "Mbit/s"),
         bits => (bits / 1e9, "Gbit/s"),
@@ -153,6 +154,7 @@ mod tests {
         check("8000bit/s", Some(1_000), "8.00 kbit/s");
         check("1Gbit/s", Some(125_000_000), "1.00 Gbit/s");
         check("80MB/s", Some(80_000_000), "640 Mbit/s");
+        assert_eq!(show_rate(0), "0 bit/s");
         check("1MiB/s", Some(1 << 20), "8.39 Mbit/s");
         for text in [
             "",

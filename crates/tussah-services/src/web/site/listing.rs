@@ -24,8 +24,8 @@ const STYLE: &str = "\
 body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}\
 h1{font-size:1.25rem;overflow-wrap:anywhere}\
 table{width:100%;border-collapse:collapse}\
-td{padding:.2rem .5rem;border-top:1px solid #8884;overflow-wrap:anywhere}\
-td+td{text-align:right;white-space:nowrap;color:GrayText;font-variant-numeric:tabular-nums}\
+td{padding:.2rem .5rem;border-top:1px solid #8884;overflow-wrap:anywhere;width:100%}\
+td+td{width:auto;text-align:right;white-space:nowrap;color:GrayText;font-variant-numeric:tabular-nums}\
 a{text-decoration:none}a:hover{text-decoration:underline}";
 
 struct Entry {
