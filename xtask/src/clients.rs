@@ -1,5 +1,6 @@
 //! Tests `tussah web` with curl, wrk and a browser, over real sockets and with the example site,
-//! and compares it with nginx. Tests the guest book and `tussah video` with a browser.
+//! and compares it with nginx. Tests the guest book and `tussah video` with a browser, and the
+//! playlists of `tussah video` with ffmpeg.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,6 +11,7 @@ use anyhow::Context as _;
 mod browser;
 mod curl;
 mod guestbook;
+mod hls;
 mod packages;
 mod server;
 mod video;
@@ -35,7 +37,7 @@ struct Client {
     check: fn(&Place, &str) -> anyhow::Result<Vec<String>>,
 }
 
-const CLIENTS: [Client; 5] = [
+const CLIENTS: [Client; 6] = [
     Client {
         name: "curl",
         programs: &["curl"],
@@ -65,6 +67,12 @@ const CLIENTS: [Client; 5] = [
         programs: BROWSERS,
         package: "chromium",
         check: video::check,
+    },
+    Client {
+        name: "hls",
+        programs: &["ffmpeg"],
+        package: "ffmpeg",
+        check: hls::check,
     },
 ];
 

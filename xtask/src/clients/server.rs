@@ -87,14 +87,14 @@ impl Place {
         self.start(command, scheme, log)
     }
 
-    /// Starts a video server for a folder. Two seconds of a video are sent at once, and then one
-    /// second at a time. The log is what the server prints on standard error.
-    pub(super) fn serve_videos(&self, videos: &Path) -> anyhow::Result<Server> {
+    /// Starts a video server for a folder, with more options. The log is what the server prints on
+    /// standard error.
+    pub(super) fn serve_videos(&self, videos: &Path, more: &[&str]) -> anyhow::Result<Server> {
         let log = self.folder.join("video.log");
         let mut command = Command::new(&self.tussah);
         command.arg("video").arg(videos).stderr(File::create(&log)?);
         command.args(["--listen", "127.0.0.1:0", "--disk", ".=1MB/s"]);
-        command.args(["--ahead", "2s", "--chunk", "1s"]);
+        command.args(more);
         self.start(command, "http://", log)
     }
 

@@ -31,7 +31,7 @@ pub(super) fn check(place: &Place, program: &str) -> anyhow::Result<Vec<String>>
     fs::create_dir_all(&videos)?;
     fs::write(videos.join("index.html"), PAGE)?;
     fs::write(videos.join("film.mp4"), film(SECOND, SECONDS))?;
-    let server = place.serve_videos(&videos)?;
+    let server = place.serve_videos(&videos, &["--ahead", "2s", "--chunk", "1s"])?;
     let failure = run_page(place, program, "video", &format!("{}/", server.url))?;
     let served = server.end()?;
     let failure = failure.map(|failure| format!("{failure}; the server printed {served:?}"));
