@@ -78,6 +78,8 @@ pub(crate) trait Instance: Any + Send {
     fn has_state(&self) -> bool;
     /// Returns whether the module has the method `start`.
     fn starts(&self) -> bool;
+    /// Returns whether the module blocks its OS thread.
+    fn blocks(&self) -> bool;
     fn set_target(&mut self, target: Duration);
     /// Sets the limit around the instance.
     fn set_limit(&mut self, limit: Limit);
@@ -141,6 +143,10 @@ impl<M: Module, W: Way> Instance for Planned<M, W> {
 
     fn starts(&self) -> bool {
         M::START.is_some()
+    }
+
+    fn blocks(&self) -> bool {
+        M::BODY == Body::Blocking
     }
 
     fn set_target(&mut self, target: Duration) {

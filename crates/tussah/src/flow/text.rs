@@ -97,6 +97,10 @@ impl<T: Send + 'static> Instance for Arc<Recorder<T>> {
         false
     }
 
+    fn blocks(&self) -> bool {
+        false
+    }
+
     fn set_target(&mut self, _target: Duration) {}
 
     fn set_limit(&mut self, _limit: Limit) {}

@@ -66,6 +66,11 @@ impl Via {
         }
     }
 
+    /// Returns whether a sender may wait for the receiver.
+    pub(crate) fn waits(&self) -> bool {
+        self.is_call || self.when_full == WhenFull::Wait
+    }
+
     /// Sets the action to take for an item that arrives when the receiver's queue is full.
     #[must_use]
     pub fn when_full(mut self, when_full: WhenFull) -> Self {

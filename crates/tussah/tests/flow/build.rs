@@ -40,6 +40,23 @@ impl Wrap {
     }
 }
 
+/// Notes that it is made.
+struct Made;
+
+#[module]
+impl Made {
+    fn init(notes: Notes) -> Self {
+        notes.add("made");
+        Self
+    }
+
+    fn run(&self, number: u64, out: Option<&impl Out<u64>>) {
+        if let Some(out) = out {
+            out.send(number);
+        }
+    }
+}
+
 /// Fails to be made if the number is odd.
 struct Even;
 
@@ -386,4 +403,46 @@ fn a_module_that_blocks_cannot_be_called() {
             assert!(error.contains(&position), "{error}");
         }
     });
+}
+
+#[test]
+fn wrong_edges_are_refused_before_an_instance_is_made() {
+    type Connect = fn(&mut Graph) -> Result<(), GraphError>;
+    let check = |connect: Connect, expected: &str| {
+        let (notes, args) = (Notes::default(), Notes::args);
+        let made = notes.clone();
+        let error = error_of(move |graph| {
+            for name in ["one", "two", "three"] {
+                graph.add::<Made>(name, args(&made))?;
+            }
+            graph.add_shards::<Made>("shards", 2, None, args(&made))?;
+            graph.add::<Block>("block", Args::new())?;
+            connect(graph)
+        });
+        let error = error.to_string();
+        assert!(error.contains(expected), "{error}");
+        assert_eq!(notes.take(), [""; 0]);
+    };
+    check(
+        |graph| {
+            graph.connect("one", "two")?;
+            graph.connect("two", "three")?;
+            graph.connect("three", "two")
+        },
+        "three -> two -> three",
+    );
+    check(
+        |graph| {
+            graph.connect_via("one", "two", Via::call())?;
+            graph.connect("one", "three")?;
+            graph.connect("two", "shards")?;
+            graph.connect("shards", "one")
+        },
+        "shards#0 -> one -> two -> shards#0",
+    );
+    check(|graph| graph.connect("two", "two"), "two -> two");
+    check(
+        |graph| graph.connect_via("one", "block", Via::call()),
+        "`block` blocks",
+    );
 }

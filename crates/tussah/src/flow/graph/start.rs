@@ -10,11 +10,11 @@ use crate::flow::edge::InPort;
 use crate::flow::error::GraphError;
 use crate::flow::install::Installed;
 use crate::flow::keepers::Keepers;
-use crate::flow::order::{slots, upstream_first};
+use crate::flow::order::{cycle, slots, upstream_first};
 use crate::flow::running::Running;
 use crate::flow::tap::NamedEdge;
 use crate::flow::via::Via;
-use crate::stage::{Network, collected};
+use crate::stage::{BuildError, Network, collected};
 use crate::sync::Limit;
 
 impl Graph {
@@ -24,8 +24,9 @@ impl Graph {
     /// # Errors
     /// Returns an error if a port is unknown, if a required port has no edge, or if the two ends of
     /// an edge have different types. Also returns an error if a port with several edges sends items
-    /// that are not `Clone`, if a cycle of edges could deadlock, or if an instance cannot be
-    /// created.
+    /// that are not `Clone`, if a call leads to a module that blocks, or if a cycle of edges could
+    /// deadlock. All of these errors are found before an instance is created. Finally, returns an
+    /// error if an instance cannot be created.
     ///
     /// # Panics
     /// Panics if called outside a runtime, or if creating an instance panics. If this method
@@ -76,11 +77,11 @@ impl Graph {
             let ports = ports.map_err(|error| error.at(position))?;
             running.ports.push((group.name.clone(), ports));
         }
-        for (from, to, via) in edges {
-            let places = self.plan(&running.ports, &from, &to, &via)?;
+        for (from, to, via) in &edges {
+            let places = self.plan(&running.ports, from, to, via)?;
             running.edges.push(NamedEdge {
-                from: (from.name, from.port),
-                to: (to.name, to.port),
+                from: (from.name.clone(), from.port.clone()),
+                to: (to.name.clone(), to.port.clone()),
                 places,
             });
         }
@@ -94,9 +95,7 @@ impl Graph {
                 }
             }
         }
-        for named in &mut self.instances {
-            named.check()?;
-        }
+        self.check(&edges)?;
         let keepers = Arc::new(Keepers::new(keepers));
         running.keepers = Arc::clone(&keepers);
         let (mut sources, mut tickers) = (Vec::new(), Vec::new());
@@ -121,6 +120,34 @@ impl Graph {
         let tickers = tickers.into_iter().map(|ticker| runtime.spawn(ticker));
         *running.tickers.get_mut() = tickers.collect();
         Ok(())
+    }
+
+    /// Checks that each port has its required edges, that no call leads to an instance that blocks,
+    /// and that no cycle of edges can deadlock. The network checks calls and cycles, too, but only
+    /// after it has made some of the instances.
+    fn check(&mut self, edges: &[(End, End, Via)]) -> Result<(), GraphError> {
+        for named in &mut self.instances {
+            named.check()?;
+        }
+        for (_, to, _) in edges.iter().filter(|(_, _, via)| via.is_call) {
+            let mut called = self.instances[to.instances.clone()].iter();
+            if let Some(blocks) = called.find(|named| named.instance.blocks()) {
+                return Err(GraphError::Stage(BuildError::Blocks {
+                    stage: blocks.name.clone(),
+                    position: blocks.position.to_string(),
+                }));
+            }
+        }
+        let waiting = edges.iter().filter(|(_, _, via)| via.waits());
+        let ends = waiting.map(|(from, to, _)| (&from.instances, &to.instances));
+        match cycle(self.instances.len(), ends) {
+            None => Ok(()),
+            Some(path) => {
+                let names = path.iter().map(|&place| self.instances[place].name.clone());
+                let path = names.collect();
+                Err(GraphError::Stage(BuildError::Cycle { path }))
+            }
+        }
     }
 
     /// Connects an output port to an input port. Returns the sending instances, each with the
