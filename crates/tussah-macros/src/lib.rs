@@ -117,7 +117,7 @@ pub fn module(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `graph(&Params) -> Result<Graph, WeaveError>` | the graph with these values of its parameters |
 ///
 /// The file's other graphs and its tests may use modules that a graph's `modules()` does not
-/// return. The macro does not compile the tests; `tussah::flow::run_tests` runs them.
+/// return. Of the tests, the compiler checks only the ports; `tussah::flow::run_tests` runs them.
 ///
 /// Rust resolves the paths of modules at the macro's call site. The compiler checks that the ports
 /// of every edge exist, and that both ends have the same type. At least one edge must lead to each

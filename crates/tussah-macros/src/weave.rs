@@ -1,6 +1,7 @@
 //! The expansion of `weave!` and `weave_file!`: graphs, and a check of every edge by the compiler.
 
 mod arguments;
+mod cases;
 mod fused;
 mod ports;
 #[cfg(test)]
@@ -115,8 +116,9 @@ impl Source<'_> {
         let modules = self.modules(graphs)?;
         let arguments = graphs.iter().map(|graph| self.arguments(graph, graphs));
         let arguments = arguments.collect::<Result<Vec<_>, _>>()?;
+        let cases = graphs.iter().map(|it| self.cases(it, &parsed.file.tests));
         let whole = whole.map(|graph| self.one(graph));
-        Ok(quote!(#(#names)* const _: () = { #modules #(#arguments)* #(#whole)* };))
+        Ok(quote!(#(#names)* const _: () = { #modules #(#arguments)* #(#cases)* #(#whole)* };))
     }
 
     /// Returns the type that stands for a graph.
@@ -219,53 +221,62 @@ impl Source<'_> {
             port => format!("`{}.{port}`", node.name),
         };
         let (from_end, to_end) = (end(from, &edge.from.port), end(to, &edge.to.port));
-        let (line, _) = edge.span.position(self.text);
         let place = self.place(edge.span);
         let types = format!("{place}{from_end} sends `{{Self}}`, but {to_end} takes `{{T}}`");
         let label = format!("the edge {from_end} -> {to_end}");
-        let (out, input) = (port_number(&edge.from.port), port_number(&edge.to.port));
         let [ends, checked] = ["Ends", "edge"].map(|it| format_ident!("{it}{number}"));
-        // The compiler shows the names of these types where a port does not exist.
-        let [from_at, to_at] =
-            [&edge.from, &edge.to].map(|end| format_ident!("{}_in_line_{line}", end.port));
+        let (out, input) = (port_number(&edge.from.port), port_number(&edge.to.port));
+        let output = self.unknown(edge.from_span, from, &edge.from.port, false);
+        let unknown_output = self.fails(edge.from_span, &output);
+        let target = self.unknown(edge.to_span, to, &edge.to.port, true);
+        let unknown_input = self.fails(edge.to_span, &target);
         let span = self.token(edge.span);
-        let output = quote_spanned! {span=>
-            <#from_type as ::tussah::flow::expansion::HasOutput<#out, #from_at>>
-        };
-        let called = quote_spanned! {span=>
-            ends::<
-                #output::Item,
-                <#to_type as ::tussah::flow::expansion::HasInput<#input, #to_at>>::Item,
-            >();
-        };
+        let joins = quote_spanned!(span=> <Along as ::tussah::flow::expansion::Joins<KNOWN>>);
+        let called = quote_spanned!(span=> ends::<#joins::Sent, #joins::Taken>(););
         let (copies, also) = match is_second {
             true => copies(&place, &from_end, number),
             false => Default::default(),
         };
-        let bound = is_second.then(|| bound(&place, &from_end, &output, span));
+        let bound = is_second.then(|| bound(&place, &from_end, &joins, span));
         quote! {
+            #unknown_output
+            #unknown_input
             const _: () = {
-                #[allow(non_camel_case_types)]
-                struct #from_at;
-                const _: () = {
-                    #[allow(non_camel_case_types)]
-                    struct #to_at;
-                    #[diagnostic::on_unimplemented(
-                        message = #types,
-                        label = #label,
-                        note = "connect ports of one type, or put a module between them",
-                    )]
-                    trait #ends<T> {}
-                    impl<T> #ends<T> for T {}
-                    #copies
-                    #[allow(dead_code)]
-                    fn #checked() {
-                        fn ends<A: #ends<B>, B>() #also {}
-                        #called
-                    }
-                };
+                type Along =
+                    ::tussah::flow::expansion::Between<#from_type, #out, #to_type, #input>;
+                const KNOWN: bool = ::tussah::flow::expansion::#output.is_none()
+                    && ::tussah::flow::expansion::#target.is_none();
+                #[diagnostic::on_unimplemented(
+                    message = #types,
+                    label = #label,
+                    note = "connect ports of one type, or put a module between them",
+                )]
+                trait #ends<T> {}
+                impl<T> #ends<T> for T {}
+                #copies
+                #[allow(dead_code)]
+                fn #checked() {
+                    fn ends<A: #ends<B>, B>() #also {}
+                    #called
+                }
                 #bound
             };
+        }
+    }
+
+    /// Returns the check of a port at an end of an edge.
+    fn unknown(
+        &self,
+        at: tussah_weave::Span,
+        node: &Node,
+        port: &str,
+        is_input: bool,
+    ) -> TokenStream {
+        let (of, place, name) = (alias(node), self.place(at), &node.name);
+        let module = quote!(<#of as ::tussah::flow::expansion::Module>);
+        match is_input {
+            true => quote!(unknown_port(#module::INPUTS, &[], #place, #name, "input", #port)),
+            false => quote!(unknown_port(&[], #module::OUTPUTS, #place, #name, "output", #port)),
         }
     }
 
@@ -307,7 +318,7 @@ fn copies(place: &str, from: &str, number: usize) -> (TokenStream, TokenStream) 
 
 /// Returns the code that fails if a module cannot clone the items of an output with two edges,
 /// although their type can be cloned. The trait of [`copies`] is about the other types.
-fn bound(place: &str, from: &str, output: &TokenStream, span: Span) -> TokenStream {
+fn bound(place: &str, from: &str, joins: &TokenStream, span: Span) -> TokenStream {
     let message = format!(
         "{place}{from} has two edges, but its module cannot clone the items: \
          add the bound `Clone` to its type parameter"
@@ -317,7 +328,7 @@ fn bound(place: &str, from: &str, output: &TokenStream, span: Span) -> TokenStre
         const _: () = {
             #[allow(unused_imports)]
             use ::tussah::flow::expansion::NoProbe as _;
-            if ::tussah::flow::expansion::Probe::<#output::Item>::CLONES && !#output::CLONES {
+            if ::tussah::flow::expansion::Probe::<#joins::Sent>::CLONES && !#joins::CLONES {
                 #fail
             }
         };

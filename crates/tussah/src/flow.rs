@@ -174,9 +174,11 @@ pub mod expansion {
     pub use super::batch::{Batch, Current, Of, port_of, single, turn_of};
     pub use super::call::{NotPlain, PlainElement, PlainSerial};
     pub use super::compiled::ports::{
-        InputSpec, OutputSpec, needs_queue, unconnected, wrong_shards,
+        Between, InputSpec, Joins, OutputSpec, needs_queue, unconnected, unknown_port, wrong_shards,
     };
-    pub use super::compiled::{Given, ParamSpec, missing_arguments, wrong_argument};
+    pub use super::compiled::{
+        Argument, Given, ParamSpec, Takes, has_param, missing_arguments, wrong_argument,
+    };
     pub use super::describe::Describe;
     pub use super::edge::Entry;
     pub use super::flows::{Flow, Parcel};

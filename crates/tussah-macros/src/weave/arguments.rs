@@ -1,7 +1,7 @@
 //! The check of an instance's arguments by the compiler.
 
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote, quote_spanned};
+use quote::{quote, quote_spanned};
 use tussah_weave::{Arg, Diagnostic, Graph, Kind, Node, Value};
 
 use super::{Source, alias};
@@ -81,10 +81,7 @@ impl Source<'_> {
         let found = kinds.first().map_or_else(String::new, Kind::to_string);
         let is_typed = matches!(kinds.first(), Some(Kind::Rust(_)));
         let kinds = kinds.iter().filter(|_| !is_typed).map(Kind::name);
-        let name = match &arg.name {
-            Some(name) => quote!(::core::option::Option::Some(#name)),
-            None => quote!(::core::option::Option::None),
-        };
+        let name = named(arg);
         let count = match arg.value.eval(&|_| None) {
             Ok(Value::Count(count)) => quote!(::core::option::Option::Some(#count)),
             _ => quote!(::core::option::Option::None),
@@ -123,33 +120,29 @@ impl Source<'_> {
         &self,
         node: &Node,
         arg: &Arg,
-        place: usize,
+        before: usize,
         found: &str,
     ) -> Result<TokenStream, Vec<Diagnostic>> {
         let of = alias(node);
         let given = self.located_type(found, arg.span)?;
-        let (line, _) = arg.span.position(self.text);
-        let (what, name, number) = match &arg.name {
-            Some(name) => (format!("`{name}`"), name.clone(), port_number(name)),
-            None => {
-                let number = place + 1;
-                let what = format!("argument {number}");
-                (what, format!("argument_{number}"), place as u64)
-            }
+        let (what, number) = match &arg.name {
+            Some(name) => (format!("`{name}`"), port_number(name)),
+            None => (format!("argument {}", before + 1), before as u64),
         };
-        let at = format_ident!("{name}_in_line_{line}");
-        let message = format!(
-            "{}{what} of `{}`: expected `{{Self}}`, found `{{T}}`",
-            self.place(arg.span),
-            node.module
-        );
+        let name = named(arg);
+        let (place, module) = (self.place(arg.span), &node.module);
+        let message = format!("{place}{what} of `{module}`: expected `{{Self}}`, found `{{T}}`");
         let called = quote_spanned! {self.token(arg.span)=>
-            same::<<#of as ::tussah::flow::expansion::HasParam<#number, #at>>::Value, #given>();
+            same::<<Argument as ::tussah::flow::expansion::Takes<KNOWN>>::Value, #given>();
         };
         Ok(quote! {
             const _: () = {
-                #[allow(non_camel_case_types)]
-                struct #at;
+                const KNOWN: bool = ::tussah::flow::expansion::has_param(
+                    <#of as ::tussah::flow::expansion::Module>::PARAMS,
+                    #before,
+                    #name,
+                );
+                type Argument = ::tussah::flow::expansion::Argument<#of, #number, #given>;
                 #[diagnostic::on_unimplemented(message = #message, label = "the argument")]
                 trait Same<T> {}
                 impl<T> Same<T> for T {}
@@ -160,5 +153,13 @@ impl Source<'_> {
                 }
             };
         })
+    }
+}
+
+/// Returns the expression for the name of an argument.
+fn named(arg: &Arg) -> TokenStream {
+    match &arg.name {
+        Some(name) => quote!(::core::option::Option::Some(#name)),
+        None => quote!(::core::option::Option::None),
     }
 }

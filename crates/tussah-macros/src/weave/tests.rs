@@ -65,6 +65,30 @@ fn constants_that_pass_through_inner_graphs_are_checked() {
 }
 
 #[test]
+fn the_ports_in_tests_are_checked_at_their_instances() {
+    let text = NUMBERS.to_owned()
+        + "test \"ports\" of Numbers {
+             send double 1
+             expect double.out 2
+             expect nothing at print.rest
+           }";
+    let code = expanded(&text).expect("the text is right");
+    let checks = code.split("unknown_port (").skip(1);
+    let checks: Vec<_> = checks
+        .map(|it| &it[..it.find(')').expect("it ends")])
+        .collect();
+    let checks: Vec<_> = checks.iter().filter(|it| it.contains("\"port\"")).collect();
+    let [out, rest] = &*checks else {
+        panic!("two steps name ports: {code}");
+    };
+    assert!(
+        out.ends_with("\"numbers.weave:9:28: \" , \"double\" , \"port\" , \"out\""),
+        "{out}"
+    );
+    assert!(rest.ends_with("\"print\" , \"port\" , \"rest\""), "{rest}");
+}
+
+#[test]
 fn fused_chains_become_types() {
     let text = NUMBERS.replace("  double ->", "  more = Double()\n  fuse double -> more ->");
     let code = expanded(&text).expect("the text is right");

@@ -3,10 +3,13 @@
 
 pub(super) mod ports;
 
+use std::marker::PhantomData;
+
 use tussah_weave::{Kind, Type};
 
 use super::error::WeaveError;
 use super::graph::Graph;
+use super::module::HasParam;
 use super::modules::{Modules, Params};
 
 impl Modules {
@@ -131,18 +134,8 @@ impl Message {
 #[must_use]
 pub const fn wrong_argument(params: &[ParamSpec], given: &Given) -> Option<Message> {
     let message = Message::new(given.place);
-    let mut place = given.before;
-    if let Some(name) = given.name {
-        place = 0;
-        while place < params.len() && !is_same(params[place].name, name) {
-            place += 1;
-        }
-    }
+    let place = place_of(params, given.before, given.name);
     if place >= params.len() {
-        // A trait reports that there is no parameter for a value of a Rust type.
-        if given.kinds.is_empty() {
-            return None;
-        }
         let message = message.and("`").and(given.module).and("` has ");
         let message = match given.name {
             Some(name) => message.and("no parameter `").and(name).and("`"),
@@ -180,6 +173,48 @@ pub const fn wrong_argument(params: &[ParamSpec], given: &Given) -> Option<Messa
             Some(message.and("`, found `").and(given.found).and("`"))
         }
     }
+}
+
+/// Returns the number of the parameter for an argument, or the number of all parameters if there is
+/// none. `before` is the number of positional arguments before this one.
+const fn place_of(params: &[ParamSpec], before: usize, name: Option<&str>) -> usize {
+    let Some(name) = name else {
+        return if before < params.len() {
+            before
+        } else {
+            params.len()
+        };
+    };
+    let mut place = 0;
+    while place < params.len() && !is_same(params[place].name, name) {
+        place += 1;
+    }
+    place
+}
+
+/// Returns whether there is a parameter for an argument. `before` is the number of positional
+/// arguments before this one.
+#[must_use]
+pub const fn has_param(params: &[ParamSpec], before: usize, name: Option<&str>) -> bool {
+    place_of(params, before, name) < params.len()
+}
+
+/// An argument with a value of the type `V`, for the parameter `PARAM` of the module `M`.
+pub struct Argument<M, const PARAM: u64, V>(PhantomData<fn(M, V)>);
+
+/// The type that the parameter for an argument takes. If `KNOWN` is false, there is no such
+/// parameter. The type is then that of the argument, because another error names it.
+pub trait Takes<const KNOWN: bool> {
+    /// The type.
+    type Value;
+}
+
+impl<M: HasParam<PARAM>, const PARAM: u64, V> Takes<true> for Argument<M, PARAM, V> {
+    type Value = M::Value;
+}
+
+impl<M, const PARAM: u64, V> Takes<false> for Argument<M, PARAM, V> {
+    type Value = V;
 }
 
 /// Returns an error if an instance lacks a required argument. `before` is the number of positional

@@ -305,26 +305,20 @@ pub struct Woken(pub u64);
 /// An item that stands for a call to `end`.
 pub struct Ended;
 
-/// A module with an input port whose name has the hash `PORT`. `At` names the edge in error
-/// messages.
-#[diagnostic::on_unimplemented(message = "the module `{Self}` has no input port `{At}`")]
-pub trait HasInput<const PORT: u64, At> {
+/// A module with an input port whose name has the hash `PORT`.
+pub trait HasInput<const PORT: u64> {
     /// The type of the port's items.
     type Item;
 }
 
 /// A module with the parameter that `PARAM` identifies by its position or by a hash of its name.
-/// `At` names the argument in error messages.
-#[diagnostic::on_unimplemented(message = "the module `{Self}` has no parameter `{At}`")]
-pub trait HasParam<const PARAM: u64, At> {
+pub trait HasParam<const PARAM: u64> {
     /// The type of the argument.
     type Value;
 }
 
-/// A module with an output port whose name has the hash `PORT`. `At` names the edge in error
-/// messages.
-#[diagnostic::on_unimplemented(message = "the module `{Self}` has no output port `{At}`")]
-pub trait HasOutput<const PORT: u64, At> {
+/// A module with an output port whose name has the hash `PORT`.
+pub trait HasOutput<const PORT: u64> {
     /// The type of the port's items.
     type Item;
 

@@ -33,21 +33,19 @@ impl Module {
 
     /// Returns the traits that tell the compiler the types of the ports and parameters.
     pub(super) fn ports_of(&self, block: &ItemImpl) -> TokenStream {
-        let mut generics = block.generics.clone();
-        generics.params.push(syn::parse_quote!(__At));
-        let (generics, _, bounds) = generics.split_for_impl();
+        let (generics, _, bounds) = block.generics.split_for_impl();
         let this = &block.self_ty;
         let inputs = self.ports.iter().filter(|port| port.kind == Kind::Input);
         let inputs = inputs.map(|port| {
             let (number, item) = (port_number(&plain(&port.name)), port.item());
             quote! {
-                impl #generics __flow::HasInput<#number, __At> for #this #bounds { type Item = #item; }
+                impl #generics __flow::HasInput<#number> for #this #bounds { type Item = #item; }
             }
         });
         let outputs = self.outputs.iter().map(|Output { name, item, .. }| {
             let (number, clones) = (port_number(name), bounds::clones(block, item));
             quote! {
-                impl #generics __flow::HasOutput<#number, __At> for #this #bounds {
+                impl #generics __flow::HasOutput<#number> for #this #bounds {
                     type Item = #item;
                     #clones
                 }
@@ -57,7 +55,7 @@ impl Module {
         let params = params.flat_map(|(place, (name, of, _))| {
             [place as u64, port_number(&name)].map(|number| {
                 quote! {
-                    impl #generics __flow::HasParam<#number, __At> for #this #bounds { type Value = #of; }
+                    impl #generics __flow::HasParam<#number> for #this #bounds { type Value = #of; }
                 }
             })
         });

@@ -1,8 +1,11 @@
 //! Checks of the ports of instances in compiled graphs.
 
+use std::marker::PhantomData;
+
 use tussah_weave::Body;
 
-use super::{Message, contains};
+use super::{Message, contains, is_same};
+use crate::flow::module::{HasInput, HasOutput};
 
 /// An input port of a module.
 pub struct InputSpec {
@@ -68,6 +71,71 @@ pub const fn unconnected(
             .and(instance)
             .and("` must be connected"),
     )
+}
+
+/// An edge from the output `OUT` of the module `F` to the input `IN` of the module `T`.
+pub struct Between<F, const OUT: u64, T, const IN: u64>(PhantomData<fn(F, T)>);
+
+/// The items at the two ends of an edge. If `KNOWN` is false, one of the ports does not exist. The
+/// items are then the same, because another error names the port.
+pub trait Joins<const KNOWN: bool> {
+    /// The items that the output sends.
+    type Sent;
+    /// The items that the input takes.
+    type Taken;
+    /// False if a generic module cannot clone the items of its output.
+    const CLONES: bool;
+}
+
+impl<F, const OUT: u64, T, const IN: u64> Joins<true> for Between<F, OUT, T, IN>
+where
+    F: HasOutput<OUT>,
+    T: HasInput<IN>,
+{
+    type Sent = F::Item;
+    type Taken = T::Item;
+    const CLONES: bool = F::CLONES;
+}
+
+impl<F, const OUT: u64, T, const IN: u64> Joins<false> for Between<F, OUT, T, IN> {
+    type Sent = ();
+    type Taken = ();
+    const CLONES: bool = true;
+}
+
+/// Returns an error if an instance has no port of this name. `kind` says which ports count.
+#[must_use]
+pub const fn unknown_port(
+    inputs: &[InputSpec],
+    outputs: &[OutputSpec],
+    place: &str,
+    instance: &str,
+    kind: &str,
+    port: &str,
+) -> Option<Message> {
+    let (count, mut at) = (inputs.len() + outputs.len(), 0);
+    while at < count {
+        if is_same(name_of(inputs, outputs, at), port) {
+            return None;
+        }
+        at += 1;
+    }
+    let message = Message::new(place).and("`").and(instance);
+    let message = message.and("` has no ").and(kind).and(" `").and(port);
+    let (mut message, mut at) = (message.and("`: expected "), 0);
+    while at < count {
+        message = message.and_listed(name_of(inputs, outputs, at), at == 0);
+        at += 1;
+    }
+    Some(message.and(if count == 0 { "none" } else { "`" }))
+}
+
+/// Returns the name of a port. The outputs follow the inputs.
+const fn name_of(inputs: &[InputSpec], outputs: &[OutputSpec], at: usize) -> &'static str {
+    match at < inputs.len() {
+        true => inputs[at].name,
+        false => outputs[at - inputs.len()].name,
+    }
 }
 
 /// Returns an error if an instance with shards has no input, or if the items of an input lack the
