@@ -89,7 +89,8 @@
 //! | feature | default | adds |
 //! |---|---|---|
 //! | `dns` | yes | the module `dns`: name resolution, and connecting by host name |
-//! | `cli` | no | the module `flow::cli`: the command line of programs that run graphs in Weave |
+//! | `cli` | no | the module `flow::cli`: the command line of programs that run graphs in Weave; also `standard-modules` |
+//! | `standard-modules` | no | `modules::standard`: the standard modules for graphs that are interpreted |
 //!
 //! # Other executors
 //! Most futures of this crate also work in another executor, or outside any runtime. The workers of

@@ -6,6 +6,8 @@
 //! modules for its own item types with [`generic`] and [`by_field`], once for each type.
 //!
 //! ```
+//! # #[cfg(feature = "standard-modules")]
+//! # fn main() -> Result<(), tussah::flow::WeaveError> {
 //! use tussah::flow::{Out, Params, module};
 //! use tussah::modules::{self, Message};
 //!
@@ -31,7 +33,10 @@
 //! "#;
 //! let modules = modules::standard().with::<Reverse>("Reverse");
 //! let graph = modules.graph("service.weave", text, &Params::new())?;
-//! # Ok::<(), tussah::flow::WeaveError>(())
+//! # Ok(())
+//! # }
+//! # #[cfg(not(feature = "standard-modules"))]
+//! # fn main() {}
 //! ```
 
 mod files;
@@ -41,8 +46,6 @@ mod items;
 mod net;
 
 use std::fmt::Debug;
-use std::net::SocketAddr;
-use std::path::PathBuf;
 
 pub use self::files::{Contents, DirectoryList, FileAppend, FileLines, LinesOut, ReadFile};
 pub use self::generic::{
@@ -58,6 +61,10 @@ use crate::flow::{Fields, Modules};
 
 /// Returns the standard modules: all non-generic modules, and the generic modules for the item
 /// types that those modules use.
+///
+/// This needs the feature `standard-modules`. A graph that is compiled into a program (`weave!`) or
+/// built by hand does not need it.
+#[cfg(feature = "standard-modules")]
 #[must_use]
 pub fn standard() -> Modules {
     Modules::new()
@@ -76,11 +83,11 @@ pub fn standard() -> Modules {
         .with::<Timer>("Timer")
         .and(generic::<Message>())
         .and(by_field::<Message>())
-        .and(generic::<PathBuf>())
+        .and(generic::<std::path::PathBuf>())
         .and(generic::<FilePart>())
         .and(generic::<u64>())
         .and(each::<Contents>())
-        .and(each::<SocketAddr>())
+        .and(each::<std::net::SocketAddr>())
         .and(each::<String>())
 }
 

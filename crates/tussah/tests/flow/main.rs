@@ -24,6 +24,7 @@ mod proxy;
 mod room;
 mod send;
 mod shards;
+#[cfg(feature = "standard-modules")]
 mod standard;
 mod start;
 mod stop;
