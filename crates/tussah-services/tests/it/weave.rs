@@ -260,6 +260,29 @@ fn the_first_signal_drains_the_graph() {
 }
 
 #[test]
+fn a_write_at_the_limit_on_file_sizes_fails() {
+    let directory = tempfile::tempdir().expect("there is room");
+    let text = r#"use FileLines, FileAppend, Logger graph Copy() {
+        lines = FileLines("in.txt") copy = FileAppend("out.txt") lost = Logger("lost")
+        lines -> copy  copy.failed -> lost
+    }"#;
+    std::fs::write(directory.path().join("copy.weave"), text).expect("a file");
+    let line = format!("{}\n", "x".repeat(999));
+    std::fs::write(directory.path().join("in.txt"), line.repeat(5)).expect("a file");
+    let mut shell = Command::new("sh");
+    // The limit is 2 or 4 KB: shells count different blocks.
+    shell.args(["-c", "ulimit -f 4; exec \"$0\" run copy.weave"]);
+    let (code, _, stderr) = run(shell
+        .arg(env!("CARGO_BIN_EXE_tussah"))
+        .current_dir(directory.path()));
+    assert_eq!(code, 0, "{stderr}");
+    let lost = stderr.matches("label=\"lost\"").count();
+    let copied = std::fs::read_to_string(directory.path().join("out.txt")).expect("a file");
+    assert_eq!(copied.matches('\n').count() + lost, 5, "{stderr}");
+    assert!(stderr.contains("File too large"), "{stderr}");
+}
+
+#[test]
 fn run_prints_what_modules_log() {
     let directory = tempfile::tempdir().expect("there is room");
     let text = "use Timer, Logger graph Log() { t = Timer(1 ms, 3) l = Logger(\"here\") t -> l }";

@@ -165,8 +165,10 @@ fn start(
         Err(error) => return failed(&format_args!("cannot start a runtime: {error}")),
     };
     runtime.block_on(async {
-        // From here on, a signal drains the graph.
-        let signals = signal(Signal::INT).and_then(|int| Ok([int, signal(Signal::TERM)?]));
+        // From here on, a signal drains the graph, and a write beyond the limit on file sizes fails
+        // instead of ending the process.
+        let signals =
+            signal(Signal::XFSZ).and_then(|_| Ok([signal(Signal::INT)?, signal(Signal::TERM)?]));
         let signals = match signals {
             Ok(signals) => signals,
             Err(error) => return failed(&error),
