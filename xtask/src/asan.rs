@@ -59,10 +59,14 @@ fn set_up(cargo: &mut Command, root: &Path) {
         "--lib",
         "--test",
         "it",
+        "--test",
+        "flow",
+        "--features",
+        "tussah/cli",
     ]);
     cargo.arg("--target-dir").arg(root.join("target/asan"));
     // These tests run the examples of tussah as programs.
-    cargo.args(["--", "--skip", "examples::", "--skip", "proxy::"]);
+    cargo.args(["--", "--skip", "examples::"]);
     // The slab maps its own spans. Only this guard detects a use of a span that was returned.
     cargo.env(
         "RUSTFLAGS",

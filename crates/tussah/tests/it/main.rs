@@ -15,7 +15,7 @@ mod net;
 mod no_runtime;
 mod pipe;
 mod process;
-mod proxy;
+mod proxy_examples;
 mod scopes;
 mod send;
 mod signal;
