@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 
 use super::outcome::{Seen, Step};
-use super::php::write_scripts;
+use super::php::write_site;
 use super::running::{LISTENING, Running};
 use super::servent;
-use crate::php::{self, Php};
+use crate::php::Php;
 
 /// A program with its workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,8 +161,7 @@ impl Place {
                  --tls-cert {folder}/cert.pem --tls-key {folder}/key.pem"
             ),
             Program::WebPhp => format!(
-                "--listen 127.0.0.1:0 --drain 1s --log-file {log} --php unix:{}",
-                php::socket(&self.folder).display()
+                "--listen 127.0.0.1:0 --drain 1s --log-file {log} --config {folder}/php.toml"
             ),
             Program::SmallWeb => format!(
                 "{root}/crates/tussah-services/examples/small_web/small_web.weave \
@@ -260,7 +259,7 @@ impl Place {
         let addresses = addresses.context("the router does not start")?;
         let (router_address, _) = servent::addresses(&addresses);
         self.router = router_address.to_owned();
-        write_scripts(&self.folder)?;
+        write_site(&self.folder)?;
         Ok(([server, router], Php::start(&self.folder)?))
     }
 
