@@ -2,7 +2,7 @@
 //! type.
 //!
 //! These modules use only the public interface, so a program can define its own modules in the same
-//! way. [`standard`] provides the modules to graphs written in Weave. A program adds the generic
+//! way. `standard` provides the modules to graphs written in Weave. A program adds the generic
 //! modules for its own item types with [`generic`] and [`by_field`], once for each type.
 //!
 //! ```
