@@ -8,7 +8,7 @@ use clap::Args;
 use tussah_weave::Diagnostic;
 
 use super::Program;
-use super::manifest::Manifest;
+use super::manifest::{Manifest, unknown};
 use super::source::{Source, fail};
 
 /// Check Weave graphs, and print all errors.
@@ -40,10 +40,10 @@ impl CheckArguments {
                 Err(error) => return fail(&error),
             };
             if modules.is_none() && !self.json {
-                let file = source.file();
+                let (file, others) = (source.file(), unknown(program, &source).join(", "));
                 eprintln!(
-                    "note: {file} uses modules of another program; without --modules, ports and \
-                     types are taken on trust"
+                    "note: {file} uses modules of another program ({others}); without --modules, \
+                     ports and types are taken on trust"
                 );
             }
             let diagnostics = source.check(modules.as_deref()).diagnostics;

@@ -34,11 +34,19 @@ impl Manifest {
                     format!("{} is not a manifest of modules: {error}", path.display())
                 });
         }
-        let known = program.modules.signatures();
-        let is_known = |path: &str| known.signatures.contains_key(path);
-        if program.others == Others::Trusted && !source.imports().all(|path| is_known(&path)) {
+        if program.others == Others::Trusted && !unknown(program, source).is_empty() {
             return Ok(None);
         }
-        Ok(Some(Cow::Borrowed(known)))
+        Ok(Some(Cow::Borrowed(program.modules.signatures())))
     }
+}
+
+/// Returns the names of the modules that a file uses and the program does not have.
+pub(super) fn unknown(program: &Program, source: &Source) -> Vec<String> {
+    let known = program.modules.signatures();
+    let imports = source.imports();
+    imports
+        .filter(|path| !known.signatures.contains_key(&**path))
+        .map(|path| format!("`{path}`"))
+        .collect()
 }

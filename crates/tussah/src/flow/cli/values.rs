@@ -93,7 +93,8 @@ fn value(graph: &Graph, param: &Param, given: &Given<'_>) -> Result<Option<Value
         ));
     } else {
         return Err(format!(
-            "{option} <{kind}> is missing: give it there, in {variable}, or in a file of --params"
+            "{option} <{kind}> is missing: give it on the command line, in the environment \
+             ({variable}), or in a file of --params"
         ));
     };
     let value = Value::parse(&text, kind).map_err(|error| format!("{place}: {error}"))?;
@@ -172,7 +173,8 @@ mod tests {
             "quiet = 1\nrot = 'a'",
         );
         let expected = [
-            "--root <path> is missing: give it there, in WEB_SERVER_ROOT, or in a file of --params",
+            "--root <path> is missing: give it on the command line, in the environment \
+             (WEB_SERVER_ROOT), or in a file of --params",
             "--at-once: \"x\" is not a count, expected for example 10 or 2 k",
             "WEB_SERVER_WAIT in the environment: 5 MiB is a size, expected a duration",
             "`quiet` in web.toml:1: 1 is a count, expected a flag",
