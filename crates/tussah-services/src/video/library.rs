@@ -238,7 +238,8 @@ impl Library {
         };
         let own = ms.map(|ms| (u128::from(len) * 1000).div_ceil(ms.into()));
         let own = own.and_then(|rate| u64::try_from(rate).ok());
-        let rate = stated.or(own).unwrap_or_else(|| {
+        let known = stated.or(own);
+        let rate = known.unwrap_or_else(|| {
             let rate = show_rate(self.options.rate);
             tracing::warn!(
                 %path,
@@ -249,7 +250,10 @@ impl Library {
         let rate = rate.max(super::options::RATE_MIN);
         let parts = match (movie, ends) {
             (Some(movie), _) => Parts::Movie(movie),
-            (None, Some((first, last))) if &*opened.meta.media_type == "video/mp2t" => {
+            // A file of another type may have the same extension.
+            (None, Some((first, last)))
+                if &*opened.meta.media_type == "video/mp2t" && known.is_some() =>
+            {
                 let segment = playlist::segment_len(len, rate);
                 let search = SegmentSearch::new(&first, &last, len, segment);
                 Parts::TransportStream(search.map(Mutex::new))

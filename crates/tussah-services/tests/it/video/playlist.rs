@@ -135,12 +135,14 @@ fn a_video_that_has_to_be_converted_has_no_playlist() {
     let server = Videos::new()
         .file("a.mp4", bytes(1000))
         .file("b.txt", "b")
+        .file("c.ts", bytes(1000))
         .start();
     let answer = server.get("/a.mp4.m3u8", "");
     assert_eq!(answer.status, 404);
     let text = String::from_utf8(answer.body).expect("text");
     assert!(text.contains("fragments"), "{text}");
     assert_eq!(server.get("/b.txt.m3u8", "").status, 404);
+    assert_eq!(server.get("/c.ts.m3u8", "").status, 404);
     assert_eq!(server.get("/none.ts.m3u8", "").status, 404);
 }
 
