@@ -13,6 +13,7 @@ use tussah::flow::{AsyncOut, Fields, Value, module};
 use tussah::time::{now, sleep_until};
 
 use super::library::{Description, Library, Title};
+use super::playlist::READ_MIN;
 use crate::modules::BodySender;
 
 /// The maximum length, in bytes, of the part of a chunk that is read at a time, and that is then in
@@ -96,11 +97,13 @@ impl Disk {
             }
             Reader::Playlist(description) => {
                 while let Some((search, wanted)) = description.search() {
-                    if wanted.start < bytes.start || wanted.end > bytes.end {
+                    let (at, end) = (wanted.start, wanted.end.min(bytes.end));
+                    // What is too short for a read belongs to the next chunk.
+                    let is_short = end < wanted.end && end < at + READ_MIN;
+                    if at < bytes.start || is_short {
                         break;
                     }
-                    let at = wanted.start;
-                    let part = read_part(&file, wanted).await?;
+                    let part = read_part(&file, at..end).await?;
                     search.lock().read(at, &part);
                     len += part.len() as u64;
                 }

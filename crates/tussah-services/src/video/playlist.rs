@@ -17,6 +17,9 @@ use crate::web::site::percent_encode;
 /// The duration of the segments of a transport stream.
 const SEGMENT_MS: u64 = 6_000;
 
+/// The shortest read of a search, in bytes. A search recognizes packets by the packets after them.
+pub(super) const READ_MIN: u64 = 16 * mpeg_ts::PACKET_LEN as u64;
+
 /// A segment: its bytes, and its duration in milliseconds.
 type Segment = (Range<u64>, u64);
 
@@ -48,15 +51,14 @@ impl Search {
         &self.title
     }
 
-    /// Returns the next read, of at most a chunk of this length. Returns `None` if the search is
-    /// complete, or if nobody waits for the playlist.
+    /// Returns the next read: a chunk of this length. Returns `None` if the search is complete, or
+    /// if the client has disconnected.
     pub(super) fn next(&self, chunk: Duration) -> Option<Read> {
         let (_, wanted) = self.description.search()?;
         let chunk = (self.title.rate as f64 * chunk.as_secs_f64()) as u64;
-        let end = wanted.end.max(wanted.start + chunk);
         (!self.request.is_over()).then(|| Read {
             title: Arc::clone(&self.title),
-            bytes: wanted.start..end,
+            bytes: wanted.start..wanted.start + chunk.max(READ_MIN),
             reader: Reader::Playlist(Arc::clone(&self.description)),
         })
     }

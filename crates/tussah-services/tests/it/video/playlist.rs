@@ -1,5 +1,7 @@
 //! Playlists of HTTP Live Streaming.
 
+use std::time::Duration;
+
 use super::server::{Videos, bytes};
 
 /// Returns a transport stream of a second for each 100 packets.
@@ -77,6 +79,20 @@ fn the_segments_of_a_transport_stream_begin_with_key_frames() {
     assert!(read <= chunks * 5 * 18_800, "{read} bytes, {chunks} chunks");
     assert_eq!(server.get("/film.ts.m3u8", "").body, text.as_bytes());
     assert_eq!(server.disk(0, "bytes_read"), read);
+}
+
+#[test]
+fn the_search_for_segments_reads_at_most_a_chunk() {
+    let film = with_key_frames(60);
+    let whole = Videos::new().file("film.ts", &film).start();
+    let short = Videos::new()
+        .file("film.ts", &film)
+        .with(|options| options.chunk = Duration::from_secs(1))
+        .start();
+    let [text, same] = [&whole, &short].map(|server| server.get("/film.ts.m3u8", "").body);
+    assert_eq!(text, same);
+    let (read, chunks) = (short.disk(0, "bytes_read"), short.disk(0, "chunks"));
+    assert!(read <= chunks * 18_900, "{read} bytes, {chunks} chunks");
 }
 
 #[test]
