@@ -89,7 +89,7 @@
 //! | feature | default | adds |
 //! |---|---|---|
 //! | `dns` | yes | the module `dns`: name resolution, and connecting by host name |
-//! | `cli` | no | the module `flow::cli`: the command line of programs that run graphs in Weave; also `standard-modules` |
+//! | `cli` | no | the module `flow::cli`: the command line of programs that run graphs; includes `standard-modules` |
 //! | `standard-modules` | no | `modules::standard`: the standard modules for graphs that are interpreted |
 //!
 //! # Other executors

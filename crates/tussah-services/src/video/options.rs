@@ -80,7 +80,7 @@ impl fmt::Display for RateError {
         write!(
             f,
             "expected a rate such as 800kbit/s, 1.5Mbit/s or 80MB/s, not `{}`",
-            self.0.trim()
+            self.0.trim().escape_debug()
         )
     }
 }
