@@ -2,14 +2,15 @@
 
 use std::fmt;
 use std::num::NonZeroU16;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 use futures_io::AsyncRead;
 use parking_lot::Mutex;
 use tussah::sync::{Limit, LimitPermit};
-use tussah::time::timeout;
+use tussah::time::{now, sleep, timeout};
+use tussah::{Handle, JoinHandle};
 use tussah_wire::cgi;
 
 use super::address::Address;
@@ -35,6 +36,9 @@ pub struct Options {
     /// The time after which a request fails if the application neither reads nor sends a byte; 60 s
     /// by default.
     pub silence: Duration,
+    /// The time after which an idle connection is closed, so that its process of php-fpm can serve
+    /// another server; 5 s by default.
+    pub idle: Duration,
     /// The limits on the head of a response.
     pub head: cgi::Limits,
 }
@@ -47,6 +51,7 @@ impl Default for Options {
             queue: Duration::from_secs(10),
             connect: Duration::from_secs(5),
             silence: Duration::from_secs(60),
+            idle: Duration::from_secs(5),
             head: cgi::Limits::default(),
         }
     }
@@ -61,8 +66,18 @@ pub(super) struct Pool {
     pub(super) options: Options,
     limit: Limit,
     waiting: AtomicUsize,
-    /// The idle connections. The last one is used first, so that the others can time out.
-    idle: Mutex<Vec<Connection>>,
+    idle: Mutex<Idle>,
+}
+
+/// The idle connections.
+#[derive(Default)]
+struct Idle {
+    /// The connections, each with the time since which it has been idle, in the order of these
+    /// times. The last one is used first, so that the others can time out.
+    connections: Vec<(Instant, Connection)>,
+    /// The thread that closes them, if there is one. It has not finished while there are
+    /// connections, unless its runtime has shut down.
+    closer: Option<JoinHandle<()>>,
 }
 
 impl Backend {
@@ -94,7 +109,7 @@ impl Backend {
     /// Returns the number of idle connections.
     #[must_use]
     pub fn idle(&self) -> usize {
-        self.0.idle.lock().len()
+        self.0.idle.lock().connections.len()
     }
 
     /// Sends a request with the given variables and body, and waits for the head of the response.
@@ -164,7 +179,7 @@ impl Pool {
     /// connection whose end the driver has not reported yet is good enough.
     fn take_idle(&self, may_repeat: bool) -> Option<Connection> {
         let mut idle = self.idle.lock();
-        while let Some(mut connection) = idle.pop() {
+        while let Some((_, mut connection)) = idle.connections.pop() {
             if connection.is_fresh(may_repeat) {
                 connection.next_request();
                 return Some(connection);
@@ -183,8 +198,42 @@ impl Pool {
 
     /// Keeps a connection whose request has ended. There are at most as many as permits, because
     /// the request still holds its permit.
-    pub(super) fn keep(&self, connection: Option<Connection>) {
-        self.idle.lock().extend(connection);
+    pub(super) fn keep(self: &Arc<Self>, connection: Connection) {
+        let mut idle = self.idle.lock();
+        idle.connections.push((now(), connection));
+        let is_closing = |closer: &JoinHandle<()>| !closer.is_finished();
+        if !idle.closer.as_ref().is_some_and(is_closing) {
+            let closer = close_idle(Arc::downgrade(self));
+            // After the shutdown, the pool itself closes them.
+            idle.closer = Handle::with_current(|handle| handle.try_spawn(closer).ok());
+        }
+    }
+
+    /// Closes the connections that have been idle for too long. Returns the time until the next one
+    /// will have been, or none if the pool needs no closer until it keeps another connection.
+    fn close_idle(&self) -> Option<Duration> {
+        let now = now();
+        let mut idle = self.idle.lock();
+        let left = |(since, _): &(Instant, _)| {
+            let past = now.saturating_duration_since(*since);
+            self.options.idle.saturating_sub(past)
+        };
+        let count = idle.connections.partition_point(|one| left(one).is_zero());
+        let closed: Vec<_> = idle.connections.drain(..count).collect();
+        let next = idle.connections.first().map(left);
+        if next.is_none() {
+            idle.closer = None;
+        }
+        drop(idle); // closing takes a system call for each
+        drop(closed);
+        next
+    }
+}
+
+/// Closes idle connections of a pool in time, until there are none, or no pool.
+async fn close_idle(pool: Weak<Pool>) {
+    while let Some(time) = pool.upgrade().and_then(|pool| pool.close_idle()) {
+        sleep(time).await;
     }
 }
 

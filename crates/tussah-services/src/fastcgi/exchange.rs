@@ -282,9 +282,11 @@ impl<B: AsyncRead + Unpin> Exchange<B> {
 
     /// Releases the connection. It is kept if both sides have said everything.
     fn end(&mut self) {
-        let connection = self.connection.take();
         let all_sent = self.body.is_none() && self.sent == self.output.len();
-        if all_sent && self.broken.is_none() && self.unparsed.is_empty() {
+        let can_keep = all_sent && self.broken.is_none() && self.unparsed.is_empty();
+        if let Some(connection) = self.connection.take()
+            && can_keep
+        {
             self.pool.keep(connection);
         }
         self.permit = None;

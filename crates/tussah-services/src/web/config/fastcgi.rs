@@ -122,7 +122,7 @@ pub(super) fn read(value: &Value) -> Read<Vec<FastCgi>> {
     })
 }
 
-const NAMES: [&str; 11] = [
+const NAMES: [&str; 12] = [
     "address",
     "suffix",
     "prefix",
@@ -131,6 +131,7 @@ const NAMES: [&str; 11] = [
     "timeout-queue",
     "timeout-connect",
     "timeout",
+    "timeout-idle",
     "path-info",
     "buffering",
     "params",
@@ -151,6 +152,7 @@ fn read_table(table: &Value, entries: &[(String, Value)]) -> Read<FastCgi> {
             "timeout-queue" => value.duration(time).map(|read| options.queue = read),
             "timeout-connect" => value.duration(time).map(|read| options.connect = read),
             "timeout" => value.duration(time).map(|read| options.silence = read),
+            "timeout-idle" => value.duration(time).map(|read| options.idle = read),
             "path-info" => value.switch().map(|read| app.path_info = read),
             "buffering" => value.switch().map(|read| app.buffering = read),
             "params" => params(value).map(|read| app.params = read),
@@ -233,7 +235,7 @@ pub(super) fn show_all(config: &Config) -> String {
         let params = params.map(|(name, value)| (name.clone(), show::text(value)));
         format!(
             "{{ address = {}, {paths} = {}, connections = {}, queue = {}, timeout-queue = {}, \
-             timeout-connect = {}, timeout = {}, path-info = {}, buffering = {}, \
+             timeout-connect = {}, timeout = {}, timeout-idle = {}, path-info = {}, buffering = {}, \
              params = {} }}",
             show::text(&app.address.to_string()),
             show::text(text),
@@ -242,6 +244,7 @@ pub(super) fn show_all(config: &Config) -> String {
             show::duration(&options.queue),
             show::duration(&options.connect),
             show::duration(&options.silence),
+            show::duration(&options.idle),
             app.path_info,
             app.buffering,
             show::inline(params),

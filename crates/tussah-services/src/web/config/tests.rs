@@ -62,9 +62,9 @@ const SAMPLES: &[(&str, &str, &str)] = &[
         ".cgi=127.0.0.1:9000,/app/=unix:/run/app",
         concat!(
             r#"[{ address = "127.0.0.1:9000", suffix = ".cgi", connections = 5, queue = 1024, "#,
-            r#"timeout-queue = "10s", timeout-connect = "5s", timeout = "1min", path-info = true, "#,
+            r#"timeout-queue = "10s", timeout-connect = "5s", timeout = "1min", timeout-idle = "5s", path-info = true, "#,
             r#"buffering = true, params = {} }, { address = "unix:/run/app", prefix = "/app/", connections = 5, "#,
-            r#"queue = 1024, timeout-queue = "10s", timeout-connect = "5s", timeout = "1min", "#,
+            r#"queue = 1024, timeout-queue = "10s", timeout-connect = "5s", timeout = "1min", timeout-idle = "5s", "#,
             r#"path-info = true, buffering = true, params = {} }]"#,
         ),
     ),
@@ -492,6 +492,7 @@ address = \"unix:/run/php\"
 connections = 20
 queue = 0
 timeout = \"5m\"
+timeout-idle = \"1m\"
 path-info = false
 buffering = false
 params = { APP_ENV = \"test\" }
@@ -509,6 +510,7 @@ prefix = \"/app/\"
     assert_eq!((options.connections, options.waiting), (20, 0));
     assert!(!php.path_info && !php.buffering);
     assert_eq!(options.silence, Duration::from_secs(300));
+    assert_eq!(options.idle, Duration::from_secs(60));
     assert_eq!(php.params, [("APP_ENV".to_owned(), "test".to_owned())]);
     assert_eq!(app.paths, FastCgiPaths::Prefix("/app/".into()));
     assert_eq!(

@@ -3,11 +3,12 @@
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use futures_lite::AsyncRead;
 use futures_lite::io::empty;
 use tussah::Runtime;
-use tussah_services::fastcgi::{Backend, Failure};
+use tussah_services::fastcgi::{Backend, Failure, Options};
 
 use super::php::{CHILDREN, Php, wait_for};
 
@@ -93,6 +94,36 @@ fn connections_are_kept_and_shared() {
             backend.idle()
         );
     });
+}
+
+/// Two pools take turns, each with as many connections as php-fpm has processes. The second runtime
+/// shows that the end of the first one leaves no pool without a closer.
+#[test]
+fn idle_connections_are_closed_in_time() {
+    let php = Php::start();
+    let script = php.script("a.php", "echo 'a';");
+    let options = Options {
+        connections: CHILDREN,
+        idle: Duration::from_millis(20),
+        ..Options::default()
+    };
+    let backends = [(); 2].map(|()| Backend::new(php.address(), options.clone()));
+    for _ in 0..2 {
+        let runtime = Runtime::builder().workers(2).build().expect("a runtime");
+        for backend in backends.iter().cycle().take(4) {
+            let all = [(); CHILDREN].map(|()| {
+                let (backend, script) = (backend.clone(), script.clone());
+                runtime.spawn(async move { ask(&backend, &script, "GET", 0, empty()).await })
+            });
+            for one in all {
+                let text = runtime.block_on(one).expect("no panic");
+                assert_eq!(text.expect("a response"), b"a");
+            }
+        }
+        for backend in &backends {
+            wait_for("an empty pool", || (backend.idle() == 0).then_some(()));
+        }
+    }
 }
 
 #[test]
