@@ -12,15 +12,15 @@
 //! [`Limit`]: tussah::sync::Limit
 //!
 //! ```no_run
-//! use tussah_services::fastcgi::{Backend, Options};
+//! use tussah_services::fastcgi::{Backend, Options, Params};
 //!
 //! # async fn ask() -> Result<(), Box<dyn std::error::Error>> {
 //! let php = Backend::new("unix:/run/php/php-fpm.sock".parse()?, Options::default());
-//! let variables = [
-//!     ("SCRIPT_FILENAME", &b"/srv/www/hello.php"[..]),
-//!     ("REQUEST_METHOD", b"GET"),
-//! ];
-//! let mut response = php.request(&variables, futures_lite::io::empty()).await?;
+//! let params = Params::from_iter([
+//!     ("SCRIPT_FILENAME", "/srv/www/hello.php"),
+//!     ("REQUEST_METHOD", "GET"),
+//! ]);
+//! let mut response = php.request(params, futures_lite::io::empty()).await?;
 //! println!("{}", response.head().status);
 //! while let Some(chunk) = response.chunk().await? {
 //!     print!("{}", String::from_utf8_lossy(&chunk));
@@ -34,9 +34,11 @@ mod backend;
 mod connection;
 mod exchange;
 mod failure;
+mod params;
 mod response;
 
 pub use address::{Address, AddressError};
 pub use backend::{Backend, Options};
 pub use failure::Failure;
+pub use params::Params;
 pub use response::Response;

@@ -10,4 +10,4 @@ mod variables;
 
 pub use path::split_path_info;
 pub use response::{CgiHead, Limits, parse};
-pub use variables::{Context, Variable, variables};
+pub use variables::{Context, variables};

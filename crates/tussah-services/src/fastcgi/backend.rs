@@ -17,6 +17,7 @@ use super::address::Address;
 use super::connection::Connection;
 use super::exchange::Exchange;
 use super::failure::Failure;
+use super::params::Params;
 use super::response::Response;
 
 /// The limits of a [`Backend`].
@@ -126,25 +127,18 @@ impl Backend {
     ///
     /// # Errors
     /// Returns the reason why no response was received.
-    pub async fn request<N: AsRef<str>, V: AsRef<[u8]>, B: AsyncRead + Unpin>(
+    pub async fn request<B: AsyncRead + Unpin>(
         &self,
-        variables: &[(N, V)],
+        params: Params,
         body: B,
     ) -> Result<Response<B>, Failure> {
         let permit = self.0.permit().await?;
-        let is = |name: &str, value: &[u8]| {
-            let mut variables = variables.iter();
-            variables.any(|one| (one.0.as_ref(), one.1.as_ref()) == (name, value))
-        };
-        let is_head = is("REQUEST_METHOD", b"HEAD");
-        let is_safe = is_head || is("REQUEST_METHOD", b"GET");
-        let may_repeat = is_safe && is("CONTENT_LENGTH", b"");
-        let connection = match self.0.take_idle(may_repeat) {
+        let connection = match self.0.take_idle(params.may_repeat()) {
             Some(connection) => (connection, true),
             None => (self.0.connect(NonZeroU16::MIN).await?, false),
         };
-        let pool = Arc::clone(&self.0);
-        let exchange = Exchange::new(pool, permit, connection, variables, is_safe, body);
+        let (pool, is_head) = (Arc::clone(&self.0), params.is_head());
+        let exchange = Exchange::new(pool, permit, connection, params, body);
         Response::begin(exchange, is_head).await
     }
 }
@@ -191,7 +185,8 @@ impl Pool {
     /// Opens a connection for a request with this number.
     pub(super) async fn connect(&self, id: NonZeroU16) -> Result<Connection, Failure> {
         let time = self.options.connect;
-        let connected = timeout(time, Connection::open(&self.address, id)).await;
+        // In a box, because the futures around it would be several times as long.
+        let connected = Box::pin(timeout(time, Connection::open(&self.address, id))).await;
         let connected = connected.map_err(|_| Failure::ConnectTime(time))?;
         connected.map_err(Failure::Connect)
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use futures_io::AsyncRead;
+use futures_lite::future;
 use tussah::sync::LimitPermit;
 use tussah::time::timeout;
 use tussah_wire::fastcgi::{self, Event, Parser, Role, Stream};
@@ -16,6 +17,10 @@ use tussah_wire::fastcgi::{self, Event, Parser, Role, Stream};
 use super::backend::Pool;
 use super::connection::Connection;
 use super::failure::Failure;
+use super::params::Params;
+
+/// The records around the variables, in bytes, if there are less than 64 KiB of these and no body.
+const HEADER_BYTES: usize = 64;
 
 /// The maximum length of one read of the request's body, in bytes.
 const BODY_BYTES: usize = 32 * 1024;
@@ -72,26 +77,17 @@ enum Step {
 
 impl<B: AsyncRead + Unpin> Exchange<B> {
     /// Returns an exchange in a box, because the futures around it would be several times as long.
-    pub(super) fn new<N: AsRef<str>, V: AsRef<[u8]>>(
+    pub(super) fn new(
         pool: Arc<Pool>,
         permit: LimitPermit,
         (connection, was_kept): (Connection, bool),
-        variables: &[(N, V)],
-        is_safe: bool,
+        params: Params,
         body: B,
     ) -> Box<Self> {
         let id = connection.id();
-        let pairs = variables.iter();
-        let pairs = pairs.map(|(name, value)| (name.as_ref().as_bytes(), value.as_ref()));
-        let lens = pairs
-            .clone()
-            .map(|(name, value)| name.len() + value.len() + 8);
-        let pairs_len = lens.sum::<usize>();
-        let mut params = Vec::with_capacity(pairs_len);
-        pairs.for_each(|(name, value)| fastcgi::push_pair(&mut params, name, value));
-        let mut output = Vec::with_capacity(pairs_len + 64);
+        let mut output = Vec::with_capacity(params.pairs.len() + HEADER_BYTES);
         fastcgi::push_begin_request(&mut output, id, Role::Responder, true);
-        fastcgi::push_stream(&mut output, Stream::Params, id, &params);
+        fastcgi::push_stream(&mut output, Stream::Params, id, &params.pairs);
         fastcgi::push_stream_end(&mut output, Stream::Params, id);
         Box::new(Self {
             pool,
@@ -107,7 +103,7 @@ impl<B: AsyncRead + Unpin> Exchange<B> {
             space: Vec::new(),
             waits_for_body: false,
             has_begun: false,
-            may_repeat: is_safe,
+            may_repeat: params.is_safe(),
             broken: None,
             message: Vec::new(),
         })
@@ -121,7 +117,12 @@ impl<B: AsyncRead + Unpin> Exchange<B> {
             if self.connection.is_none() {
                 return Ok(false);
             }
-            let step = timeout(time, poll_fn(|cx| self.poll_step(cx, output))).await;
+            let mut step = poll_fn(|cx| self.poll_step(cx, output));
+            // Most steps are ready, and reading the clock for a time limit is as long as some.
+            let step = match future::poll_once(&mut step).await {
+                Some(step) => Ok(step),
+                None => timeout(time, step).await,
+            };
             match step {
                 Ok(Ok(Step::Progress)) => {}
                 Ok(Ok(Step::Output)) => return Ok(true),

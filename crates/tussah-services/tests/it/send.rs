@@ -2,7 +2,7 @@
 //! awaited inside of `spawn`. The compiler makes the checks.
 
 use futures_lite::io::empty;
-use tussah_services::fastcgi::{Backend, Failure, Response};
+use tussah_services::fastcgi::{Backend, Failure, Params, Response};
 use tussah_services::web::config::Config;
 use tussah_services::{gnutella, video, web};
 
@@ -37,14 +37,10 @@ fn futures(
     (web, config): (web::Web, Config),
 ) {
     spawned(async move {
-        let (name, value) = (String::from("NAME"), vec![b'v']);
         let body = String::from("body");
-        let borrowed = [(name.as_str(), value.as_slice())];
-        read(backend.request(&borrowed, body.as_bytes()).await).await;
-        let fixed = [("NAME", "value")];
-        read(backend.request(&fixed, &b"body"[..]).await).await;
-        let owned = [(name.clone(), value.clone())];
-        read(backend.request(&owned, empty()).await).await;
+        read(backend.request(Params::default(), body.as_bytes()).await).await;
+        read(backend.request(Params::default(), &b"body"[..]).await).await;
+        read(backend.request(Params::default(), empty()).await).await;
     });
     spawned(async move {
         gnutella.start().await?.stop().await;

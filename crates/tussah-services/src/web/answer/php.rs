@@ -21,13 +21,16 @@ use super::reply::{Reply, ReplyBody, ReplyStream};
 use super::request_body::RequestBody;
 use super::route::{Answer, Ends, Request, Route, Routes};
 use super::spool::{self, Arrival, Output};
-use crate::fastcgi::{Backend, Failure, Response};
+use crate::fastcgi::{Backend, Failure, Params, Response};
 use crate::web::config::{Config, FastCgi, FastCgiPaths};
 use crate::web::site::{Codings, Found, Missing, Site, SiteError, is_exhausted};
 
 /// Bound, in bytes: a response whose body has arrived completely is sent whole, with its length, up
 /// to this length. A longer response is streamed.
 const WHOLE_BYTES: usize = 64 * 1024;
+
+/// The room for the variables that come from the server and from the request line, in bytes.
+const VARIABLES_BYTES: usize = 768;
 
 /// The applications of a configuration, with their pools of connections.
 pub(crate) type Backends = Vec<(FastCgi, Backend)>;
@@ -197,13 +200,22 @@ async fn find(scripts: &Arc<Scripts>, name: &[u8]) -> Result<Vec<u8>, Status> {
     }
 }
 
-/// Sends a request to the application.
+/// Sends a request to the application. The variables take the place of the request before the
+/// application is asked, because the future would be several times as long with it.
 async fn ask(
     scripts: &Scripts,
     request: Request,
     body: RequestBody,
     script: &Script,
 ) -> Result<Reply, Failure> {
+    let params = params(scripts, &request, &body, script);
+    drop(request);
+    let response = scripts.backend.request(params, body).await?;
+    reply(scripts, &script.name, response).await
+}
+
+/// Returns the variables for a request. Those of the configuration override others.
+fn params(scripts: &Scripts, request: &Request, body: &RequestBody, script: &Script) -> Params {
     let len = body.announced_len().unwrap_or(0);
     let Ends {
         remote,
@@ -234,13 +246,16 @@ async fn ask(
         server_software: &scripts.software,
         is_https,
     };
-    let mut variables = cgi::variables(&request.head, &request.bytes, &context);
-    let params = &scripts.application.params;
-    variables.retain(|(name, _)| params.iter().all(|(other, _)| name != other));
-    let params = params.iter();
-    variables.extend(params.map(|(name, value)| (name.into(), value.as_bytes().into())));
-    let response = scripts.backend.request(&variables, body);
-    reply(scripts, &script.name, response.await?).await
+    let others = &scripts.application.params;
+    let is_other = |name: &[u8]| others.iter().any(|(other, _)| other.as_bytes() == name);
+    let mut params = Params::with_capacity(request.bytes.len() + VARIABLES_BYTES);
+    cgi::variables(&request.head, &request.bytes, &context, |name, value| {
+        if !is_other(name) {
+            params.push(name, value);
+        }
+    });
+    params.extend(others.iter().map(|(name, value)| (name, value)));
+    params
 }
 
 /// Returns a response. Its body is whole if it has arrived already, and is streamed otherwise.

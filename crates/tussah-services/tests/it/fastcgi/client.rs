@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_lite::AsyncRead;
 use futures_lite::io::empty;
 use tussah::Runtime;
-use tussah_services::fastcgi::{Backend, Failure, Options};
+use tussah_services::fastcgi::{Backend, Failure, Options, Params};
 
 use super::php::{CHILDREN, Php, wait_for};
 
@@ -30,7 +30,7 @@ pub async fn ask(
         ("REQUEST_METHOD", method.to_owned()),
         ("CONTENT_LENGTH", length.to_string()),
     ];
-    let mut response = backend.request(&variables, body).await?;
+    let mut response = backend.request(Params::from_iter(variables), body).await?;
     let mut text = Vec::new();
     while let Some(chunk) = response.chunk().await? {
         text.extend(chunk);
@@ -137,7 +137,7 @@ fn head_and_status() {
         for (method, body) in [("GET", &b"hello"[..]), ("HEAD", b"")] {
             let variables = [("SCRIPT_FILENAME", &*script), ("REQUEST_METHOD", method)];
             let mut response = backend
-                .request(&variables, empty())
+                .request(Params::from_iter(variables), empty())
                 .await
                 .expect("a response");
             assert_eq!(response.head().status.code(), 404);
@@ -186,7 +186,7 @@ fn a_script_notices_that_its_reader_has_gone() {
         let backend = php.backend();
         let variables = [("SCRIPT_FILENAME", &*script), ("REQUEST_METHOD", "GET")];
         let mut response = backend
-            .request(&variables, empty())
+            .request(Params::from_iter(variables), empty())
             .await
             .expect("a response");
         assert!(response.chunk().await.expect("a body").is_some());

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures_lite::io::{Cursor, empty};
 use tempfile::TempDir;
-use tussah_services::fastcgi::{Address, Backend, Failure, Options};
+use tussah_services::fastcgi::{Address, Backend, Failure, Options, Params};
 
 use super::client::{ask, block_on};
 use super::php::Php;
@@ -228,16 +228,19 @@ fn a_full_queue() {
     });
     block_on(async {
         let variables = [("REQUEST_METHOD", "GET")];
-        let first = backend.request(&variables, empty()).await.expect("a head");
+        let first = backend
+            .request(Params::from_iter(variables), empty())
+            .await
+            .expect("a head");
         let two = futures_lite::future::zip(
-            backend.request(&variables, empty()),
-            backend.request(&variables, empty()),
+            backend.request(Params::from_iter(variables), empty()),
+            backend.request(Params::from_iter(variables), empty()),
         );
         let (second, third) = two.await;
         assert!(matches!(second.err(), Some(Failure::Queue(_))));
         assert!(matches!(third.err(), Some(Failure::Busy(1))));
         drop(first);
-        let next = backend.request(&variables, empty()).await;
+        let next = backend.request(Params::from_iter(variables), empty()).await;
         assert!(next.is_ok());
     });
 }
