@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+mod address;
 mod command;
 mod descriptors;
 pub mod fastcgi;

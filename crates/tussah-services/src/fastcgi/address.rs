@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use crate::address::read_address;
+
 /// The address of an application server.
 ///
 /// ```
@@ -12,6 +14,7 @@ use std::str::FromStr;
 ///
 /// assert_eq!("unix:/run/php.sock".parse(), Ok(Address::Unix("/run/php.sock".into())));
 /// assert_eq!("127.0.0.1:9000".parse(), Ok(Address::Tcp(([127, 0, 0, 1], 9000).into())));
+/// assert_eq!("localhost:9000".parse(), Ok(Address::Tcp(([127, 0, 0, 1], 9000).into())));
 /// assert!("php.sock".parse::<Address>().is_err());
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +41,7 @@ impl FromStr for Address {
         match text.strip_prefix("unix:") {
             Some("") => Err(AddressError),
             Some(path) => Ok(Self::Unix(path.into())),
-            None => text.parse().map(Self::Tcp).map_err(|_| AddressError),
+            None => read_address(text).map(Self::Tcp).ok_or(AddressError),
         }
     }
 }

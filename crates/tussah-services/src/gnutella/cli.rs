@@ -10,6 +10,7 @@ use tussah::net::ToAddresses as _;
 
 use super::options::Options;
 use super::running::{Gnutella, GnutellaError};
+use crate::address::address_v4;
 use crate::units::{size, some_duration};
 
 /// Route packets of the Gnutella network.
@@ -24,11 +25,11 @@ use crate::units::{size, some_duration};
 #[derive(Args, Clone, Debug)]
 #[command(after_long_help = AFTER)]
 pub struct Arguments {
-    /// Address to which peers connect; port 0 selects a free port
-    #[arg(short, long, value_name = "ADDR", default_value = "127.0.0.1:6346")]
+    /// Address to which peers connect: IP:PORT, or PORT (on 127.0.0.1); port 0 selects a free port
+    #[arg(short, long, value_name = "ADDR", default_value = "127.0.0.1:6346", value_parser = address_v4)]
     listen: SocketAddrV4,
     /// Address for files, /search and /status over HTTP; port 0 selects a free port
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:6347")]
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:6347", value_parser = address_v4)]
     http: SocketAddrV4,
     /// Host to connect to first; repeatable
     #[arg(short, long = "peer", value_name = "HOST:PORT", value_parser = host)]

@@ -9,6 +9,7 @@ use clap::Args;
 
 use super::options::{DiskOptions, Options, read_rate};
 use super::server::{Video, VideoError};
+use crate::address::address;
 use crate::units::some_duration;
 
 /// Serve the videos of a directory at the rate at which they are played.
@@ -27,8 +28,8 @@ pub struct Arguments {
     /// Directory with videos
     #[arg(value_name = "DIR", default_value = ".", value_hint = clap::ValueHint::DirPath)]
     root: PathBuf,
-    /// Address to listen on; port 0 selects a free port
-    #[arg(short, long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
+    /// Address to listen on: IP:PORT, or PORT (on 127.0.0.1); port 0 selects a free port
+    #[arg(short, long, value_name = "ADDR", default_value = "127.0.0.1:8080", value_parser = address)]
     listen: SocketAddr,
     /// Directory inside DIR that is on a disk of its own, and the rate at which that disk reads
     /// chunks; repeatable

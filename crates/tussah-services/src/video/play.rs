@@ -53,6 +53,11 @@ impl Admit {
                 let response = wanted.request.status(Status::SERVICE_UNAVAILABLE);
                 response.with("Retry-After", retry.as_secs_f64().ceil().to_string())
             }
+            Refused::Slow => {
+                let (path, rate) = (&title.path, show_rate(title.rate));
+                tracing::warn!("cannot play {path}: it needs {rate}, more than its disk reads");
+                wanted.request.status(Status::SERVICE_UNAVAILABLE)
+            }
             Refused::Greedy => wanted.request.status(Status::TOO_MANY_REQUESTS),
         });
     }

@@ -60,6 +60,8 @@ pub(super) struct Seat {
 pub(super) enum Refused {
     /// The disk has no room; it may have some after this time.
     Full(Duration),
+    /// The disk is slower than the video.
+    Slow,
     /// The client has as many seats as it may have.
     Greedy,
 }
@@ -146,7 +148,9 @@ impl Seats {
             return Ok(());
         }
         let next = on_disk().map(|seat| seat.ends.saturating_duration_since(now));
-        let next = next.min().unwrap_or(RETRY_MAX);
+        let Some(next) = next.min().filter(|_| title.rate <= self.disks[title.disk]) else {
+            return Err(Refused::Slow);
+        };
         Err(Refused::Full(next.clamp(Duration::from_secs(1), RETRY_MAX)))
     }
 
@@ -231,6 +235,8 @@ mod tests {
             let _first = take(1, &a).expect("there is room");
             let second = take(2, &a).expect("there is room");
             assert_eq!(take(3, &a).expect_err("full"), Refused::Full(10 * S));
+            let fast = title("/fast", 0, 10_001);
+            assert_eq!(take(3, &fast).expect_err("slow"), Refused::Slow);
             let _other = take(3, &b).expect("the other disk has room");
             second.is_read().store(true, Ordering::Relaxed);
             drop(second);

@@ -136,9 +136,9 @@ pub(super) struct Options {
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     workers: Option<u16>,
 
-    /// Request method
-    #[arg(short = 'X', long, default_value = "GET", value_parser = method, help_heading = REQUESTS)]
-    pub(super) method: String,
+    /// Request method [default: GET, or POST with a body]
+    #[arg(short = 'X', long, value_parser = method, help_heading = REQUESTS)]
+    pub(super) method: Option<String>,
 
     /// Header field to send; replaces a default field of the same name; repeatable
     #[arg(short = 'H', long, value_name = "NAME: VALUE", value_parser = field, help_heading = REQUESTS)]

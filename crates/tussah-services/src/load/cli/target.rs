@@ -42,15 +42,16 @@ pub(super) fn prepare(options: &Options) -> Result<Prepared, String> {
         (None, Some(file)) => Targets::Paths(paths(file)?),
         (None, None) => Targets::One,
     };
-    let body = match (&options.body, &options.body_file) {
-        (Some(text), _) => text.clone().into_bytes(),
+    let (body, method) = match (&options.body, &options.body_file) {
+        (Some(text), _) => (text.clone().into_bytes(), "POST"),
         (None, Some(path)) => {
-            fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?
+            let body = fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+            (body, "POST")
         }
-        (None, None) => Vec::new(),
+        (None, None) => (Vec::new(), "GET"),
     };
     let message = Message {
-        method: options.method.clone(),
+        method: options.method.clone().unwrap_or_else(|| method.to_owned()),
         fields: options.header.clone(),
         body,
         announces_end: options.requests_per_connection.is_some()

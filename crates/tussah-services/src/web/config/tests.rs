@@ -320,7 +320,7 @@ fn each_kind_of_value_is_checked() {
         ),
         (
             "listen = \"80\"",
-            "1:10: listen: expected a list, found \"80\"",
+            "1:10: listen: expected a list such as [\"80\"], found \"80\"",
         ),
         (
             "listen = [70000]",

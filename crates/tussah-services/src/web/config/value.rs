@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::error::{Origin, Problem};
 use super::peers::Peers;
 use super::settings::{ListenAddress, LogFile};
+use crate::address::read_address;
 use crate::fastcgi::Address;
 use crate::units::{read_duration, read_size, show_duration, show_size};
 use crate::web::site::{Codings, FieldRule};
@@ -204,16 +205,13 @@ impl Value {
     }
 
     pub(super) fn listen_address(&self) -> Read<ListenAddress> {
-        let text = self.as_text().unwrap_or_default();
         if let Some(path) = self.unix_path()? {
             return Ok(ListenAddress::Unix(path));
         }
-        let port = match &self.raw {
-            Raw::Integer(number) => u16::try_from(*number).ok(),
-            _ => text.parse().ok(),
+        let address = match &self.raw {
+            Raw::Integer(number) => read_address(&number.to_string()),
+            _ => read_address(self.as_text().unwrap_or_default()),
         };
-        let local = port.map(|port| ([127, 0, 0, 1], port).into());
-        let address = local.or_else(|| text.parse().ok());
         let expected =
             "an address such as \"127.0.0.1:8080\", \"[::]:8080\", \"8080\" or \"unix:/run/web\"";
         self.or(address.map(ListenAddress::Tcp), expected)
@@ -240,6 +238,7 @@ impl Value {
         let values = match &self.raw {
             Raw::List(values) => values,
             Raw::Word(_) => std::slice::from_ref(self),
+            Raw::Text(text) => return self.unexpected(&format!("a list such as [{text:?}]")),
             _ => return self.unexpected("a list"),
         };
         let parts = values.iter().flat_map(|value| match &value.raw {

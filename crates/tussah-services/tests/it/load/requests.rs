@@ -98,7 +98,7 @@ fn the_request_is_sent_with_its_fields() {
     check("", &format!("GET /a?b HTTP/1.1\r\n{host}\r\n"), b"");
     check("-H Host:x", "GET /a?b HTTP/1.1\r\nHost: x\r\n\r\n", b"");
     check(
-        "-X POST --body abc -H A:1 -H B:2",
+        "--body abc -H A:1 -H B:2",
         &format!("POST /a?b HTTP/1.1\r\n{host}Content-Length: 3\r\nA: 1\r\nB: 2\r\n\r\n"),
         b"abc",
     );
