@@ -189,6 +189,11 @@ impl Builder {
 
     /// Sets how file operations run: through io_uring or in the blocking pool. Default:
     /// [`FileDriver::Auto`].
+    ///
+    /// With io_uring, an OS thread outside of the runtime that has started file operations may be
+    /// interrupted once, some time after the runtime has ended. A blocking system call with a time
+    /// limit then fails with EINTR, without a signal. The kernel does so to every OS thread that
+    /// has used a ring.
     pub fn files(mut self, driver: FileDriver) -> Self {
         self.files = driver;
         self

@@ -1,6 +1,7 @@
 //! The choice between io_uring and the blocking pool, made when a runtime is built.
 
 use std::ffi::OsStr;
+use std::panic::resume_unwind;
 use std::sync::OnceLock;
 use std::{fmt, io};
 
@@ -74,7 +75,7 @@ impl Files {
         let value = std::env::var_os(VARIABLE);
         Self::choose_with(driver, value.as_deref(), || {
             static PROBED: OnceLock<Result<Codes, Refused>> = OnceLock::new();
-            PROBED.get_or_init(probe).clone()
+            PROBED.get_or_init(probe_aside).clone()
         })
     }
 
@@ -171,6 +172,16 @@ impl From<Refused> for io::Error {
             kind,
             format!("io_uring was asked for, and refused: {refused}"),
         )
+    }
+}
+
+/// Probes in an OS thread of its own. Some time after a ring was closed, the kernel interrupts the
+/// OS threads that have used it: a read with a time limit (`SO_RCVTIMEO`) then fails with EINTR.
+fn probe_aside() -> Result<Codes, Refused> {
+    let thread = std::thread::Builder::new().name("tussah probe".to_owned());
+    match thread.spawn(probe) {
+        Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+        Err(_) => probe(), // the probe decides, even without another OS thread
     }
 }
 
