@@ -240,6 +240,7 @@ impl<'a> Loop<'a> {
         });
         self.fire(shared.tick_at(now_ns));
         shared.flush_orphans(worker.index);
+        self.watch.relieve(worker, now_ns);
         self.look_if_due(now_ns);
     }
 
@@ -321,10 +322,8 @@ impl<'a> Loop<'a> {
                 .add_uncolored(took.saturating_mul(worker.weight.get()));
         }
         let median = &worker.remote.turn_ns;
-        median.store(
-            toward_median(median.load(Ordering::Relaxed), took),
-            Ordering::Relaxed,
-        );
+        let next = toward_median(median.load(Ordering::Relaxed), took);
+        median.store(next, Ordering::Relaxed);
     }
 
     /// Looks for work elsewhere. Returns true if there may be work on this worker now.

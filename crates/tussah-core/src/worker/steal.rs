@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use super::context::Worker;
-use super::remote::Counters;
+use super::remote::{Counters, Remote};
 use crate::driver::Events;
 use crate::loom::atomic::Ordering;
 
@@ -70,6 +70,8 @@ pub(crate) fn worth_a_call(queue_len: usize, turn_ns: u64, delay: Duration) -> b
 /// A worker's memory of the other workers, which shows those that make no progress.
 pub(crate) struct Watch {
     seen: Vec<Seen>,
+    /// The worker that was relieved last.
+    next: usize,
     events: Events,
 }
 
@@ -88,6 +90,7 @@ impl Watch {
     pub(crate) fn new() -> Self {
         Self {
             seen: Vec::new(),
+            next: 0,
             events: Events::new(),
         }
     }
@@ -127,13 +130,8 @@ impl Watch {
         if *now_ns == 0 {
             *now_ns = shared.now_ns();
         }
-        let steps = remote.steps();
         let seen = &mut self.seen[victim];
-        // A worker that is between turns, or asleep, is about to check its queue without help.
-        if seen.steps != steps || seen.since_ns == 0 || steps % 2 == 0 {
-            seen.steps = steps;
-            seen.since_ns = *now_ns;
-        }
+        let is_same = seen.is_same_turn(remote, *now_ns);
         let head = remote.ring.head();
         if head >= seen.mark {
             seen.mark = head + remote.ring.len() as u64;
@@ -155,14 +153,11 @@ impl Watch {
         if want > 0 {
             got = remote.steal(want, |node| worker.requeue(node));
         }
+        if got == 0 && injected && is_same {
+            got = take_injected(worker, remote);
+        }
         if stuck >= shared.steal_delay {
             let _waking = worker.remote.begin_wakes();
-            if got == 0 && injected {
-                for node in remote.injector.take_all() {
-                    worker.requeue(node);
-                    got += 1;
-                }
-            }
             if due {
                 shared.fire_timers(&remote.shard);
             }
@@ -173,11 +168,62 @@ impl Watch {
                 shared.look_for(victim, &mut self.events);
             }
         }
-        if got > 0 {
-            Counters::add(&worker.remote.counters.steals, 1);
-            Counters::add(&worker.remote.counters.stolen, got as u64);
-        }
+        count(worker, got);
         got > 0
+    }
+
+    /// Visits one other worker, in turns, and takes the colors in its injector if it is still in
+    /// the same turn as at the last visit. For a busy worker, which does not search.
+    pub(crate) fn relieve(&mut self, worker: &Worker, now_ns: u64) {
+        let shared = &worker.handle.shared;
+        let places = shared.places();
+        if places < 2 || !shared.stealing {
+            return;
+        }
+        self.seen.resize(places, Seen::default());
+        self.next = (self.next + 1) % places;
+        if self.next == worker.index {
+            self.next = (self.next + 1) % places;
+        }
+        let Some(remote) = shared.remote(self.next) else {
+            return;
+        };
+        if !remote.injector.is_empty() && self.seen[self.next].is_same_turn(remote, now_ns) {
+            count(worker, take_injected(worker, remote));
+        }
+    }
+}
+
+impl Seen {
+    /// Returns whether a worker is still in the same turn as at the last look. A worker that is
+    /// between turns, or asleep, is about to check its queue without help.
+    fn is_same_turn(&mut self, remote: &Remote, now_ns: u64) -> bool {
+        let steps = remote.steps();
+        let is_same = self.steps == steps && self.since_ns != 0 && steps % 2 == 1;
+        if !is_same {
+            self.steps = steps;
+            self.since_ns = now_ns;
+        }
+        is_same
+    }
+}
+
+/// Takes the colors in a worker's injector. Any worker might have got them, so that there is no
+/// reason to wait for the steal delay.
+fn take_injected(worker: &Worker, remote: &Remote) -> usize {
+    let mut got = 0;
+    for node in remote.injector.take_all() {
+        worker.requeue(node);
+        got += 1;
+    }
+    got
+}
+
+/// Counts a steal.
+fn count(worker: &Worker, got: usize) {
+    if got > 0 {
+        Counters::add(&worker.remote.counters.steals, 1);
+        Counters::add(&worker.remote.counters.stolen, got as u64);
     }
 }
 

@@ -5,6 +5,7 @@ use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
 use std::time::Duration;
 
 use tussah_core::time::{Clock, Sleep};
@@ -66,6 +67,53 @@ fn an_event_that_waits_for_what_it_posted_comes_to_an_end() {
     }
 }
 
+/// Promise 4: events from outside that are queued with a held worker do not wait for the steal
+/// delay, whether the other worker has other events to run or not.
+#[test]
+fn events_from_outside_do_not_wait_for_a_held_worker() {
+    const EVENTS: u64 = 10;
+    for is_busy in [false, true] {
+        let hour = Duration::from_secs(3600);
+        let runtime = Runtime::builder().workers(2).steal_delay(hour).build();
+        let runtime = runtime.expect("workers start");
+        let handle = runtime.handle();
+        let (runs, events) = mpsc::channel();
+        let ends = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+        for (end, color) in ends.iter().zip(1..) {
+            let (handle, runs, end) = (handle.clone(), runs.clone(), Arc::clone(end));
+            let hold = move || {
+                runs.send(()).expect("the test listens");
+                while !end.load(Ordering::Acquire) {
+                    thread::yield_now();
+                }
+                if is_busy {
+                    again(handle, Arc::default());
+                }
+            };
+            runtime.handle().post_in(Color(color), hold).expect("open");
+            events.recv_timeout(HANG).expect("a worker is free");
+        }
+        for color in 0..EVENTS {
+            let runs = runs.clone();
+            let event = move || runs.send(()).expect("the test listens");
+            handle.post_in(Color(10 + color), event).expect("open");
+        }
+        ends[1].store(true, Ordering::Release);
+        let ran = (0..EVENTS).take_while(|_| events.recv_timeout(HANG).is_ok());
+        let ran = ran.count();
+        ends[0].store(true, Ordering::Release);
+        assert_eq!(ran, EVENTS as usize, "{is_busy}");
+    }
+}
+
+/// Posts to color 9 again and again, until `stop` is true or the runtime shuts down.
+fn again(handle: tussah_core::Handle, stop: Arc<AtomicBool>) {
+    let next = (handle.clone(), stop.clone());
+    if !stop.load(Ordering::Relaxed) {
+        let _ = handle.post_in(Color(9), move || again(next.0, next.1));
+    }
+}
+
 /// Promise 4: the same for a timer that the held worker has set. The other worker has no help from
 /// a watchdog.
 #[test]
@@ -104,13 +152,6 @@ fn a_timer_of_a_held_worker_fires() {
 fn a_hot_color_starves_no_other() {
     let runtime = runtime(1);
     let stop = Arc::new(AtomicBool::new(false));
-    fn again(handle: tussah_core::Handle, stop: Arc<AtomicBool>) {
-        let next = (handle.clone(), stop.clone());
-        if !stop.load(Ordering::Relaxed) {
-            // Refused once the runtime shuts down.
-            let _ = handle.post_in(Color(9), move || again(next.0, next.1));
-        }
-    }
     again(runtime.handle().clone(), stop.clone());
     again(runtime.handle().clone(), stop.clone());
     let (sender, receiver) = mpsc::channel();
@@ -300,12 +341,12 @@ fn the_shutdown_loses_nothing() {
         value.post(move |_| drop(guard)).expect("open");
     }
     drop(value);
-    let report = std::thread::scope(|scope| {
+    let report = thread::scope(|scope| {
         let report = scope.spawn(|| runtime.shutdown(Duration::ZERO));
         // The queue refuses events only once the shutdown has begun, which then waits for the
         // event.
         while handle.post(|| {}).is_ok() {
-            std::thread::yield_now();
+            thread::yield_now();
         }
         go.send(()).expect("the event waits");
         report.join().expect("no panic")
@@ -410,7 +451,7 @@ fn timers_follow_a_clock_that_is_moved_by_hand() {
     for (seconds, thread) in [(10, 1), (20, 2), (30, 0)] {
         clock.advance(Duration::from_secs(10));
         while !threads[thread].is_finished() {
-            std::thread::yield_now();
+            thread::yield_now();
         }
         assert_eq!(order.lock().last(), Some(&seconds));
     }
@@ -484,7 +525,7 @@ fn a_remote_post_stays_before_a_local_one_that_happened_after() {
             let (remote, outside) = (sender.clone(), handle.clone());
             // The event runs in the color; this OS thread does not, and is done before the event
             // goes on.
-            std::thread::spawn(move || {
+            thread::spawn(move || {
                 let send = move || remote.send("remote").expect("the test listens");
                 outside.post_in(Color(6), send).expect("open");
             })
