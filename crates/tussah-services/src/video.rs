@@ -7,6 +7,7 @@
 //! sustains the rate that is stated or measured for that disk; `docs/video.md` explains why.
 
 mod cli;
+mod clock;
 mod disk;
 mod find;
 mod graph;

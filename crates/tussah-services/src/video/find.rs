@@ -174,7 +174,7 @@ impl Find {
 
     /// Returns the playlist of a video, or the request for one whose segments are unknown.
     fn playlist(&self, request: Request, path: &str) -> Result<Wanted, Response> {
-        let video = path.trim_end_matches(PLAYLIST);
+        let video = path.strip_suffix(PLAYLIST).unwrap_or(path);
         let opened = match self.library.site.look_up(video.as_bytes(), Codings::NONE) {
             Ok(Found::File(opened)) if is_video(&opened.meta) => opened,
             Ok(_) => return Err(request.status(Status::NOT_FOUND)),

@@ -15,8 +15,9 @@ use parking_lot::Mutex;
 use tussah::stage::Network;
 use tussah::sync::oneshot;
 use tussah_wire::mp4;
-use tussah_wire::mpeg_ts::{self, SegmentSearch};
+use tussah_wire::mpeg_ts::SegmentSearch;
 
+use super::clock::Clock;
 use super::disk;
 use super::options::{Options, read_rate, show_rate};
 use super::playlist;
@@ -203,7 +204,7 @@ impl Library {
         (title, description)
     }
 
-    /// Describes a file. May wait for its disk, for half a megabyte if it is a transport stream and
+    /// Describes a file. May wait for its disk, for a megabyte if it is a transport stream and
     /// otherwise for a few kilobytes.
     fn describe(&self, path: &str, opened: &Opened) -> Arc<Description> {
         let key = (opened.meta.etag.as_str().to_owned(), opened.meta.device);
@@ -231,10 +232,19 @@ impl Library {
             Some(_) => None,
             None => both_ends(file, len),
         };
-        let ms = match (&movie, &ends) {
+        let clock = ends.as_ref().and_then(|(first, last)| {
+            Clock::read(len, first, last, |at, len| part_of(file, at, len))
+        });
+        let jumps = clock.is_some_and(|clock| clock.jumps);
+        if jumps {
+            tracing::warn!(
+                %path,
+                "the clock of the stream jumps; its bit rate is estimated, and it has no playlist"
+            );
+        }
+        let ms = match (&movie, clock) {
             (Some(movie), _) => movie.duration_ms,
-            (None, Some((first, last))) => mpeg_ts::duration_ms(first, last),
-            (None, None) => None,
+            (None, clock) => clock.map(|clock| clock.duration_ms),
         };
         let own = ms.map(|ms| (u128::from(len) * 1000).div_ceil(ms.into()));
         let own = own.and_then(|rate| u64::try_from(rate).ok());
@@ -252,7 +262,7 @@ impl Library {
             (Some(movie), _) => Parts::Movie(movie),
             // A file of another type may have the same extension.
             (None, Some((first, last)))
-                if &*opened.meta.media_type == "video/mp2t" && known.is_some() =>
+                if &*opened.meta.media_type == "video/mp2t" && known.is_some() && !jumps =>
             {
                 let segment = playlist::segment_len(len, rate);
                 let search = SegmentSearch::new(&first, &last, len, segment);
@@ -302,11 +312,13 @@ impl Library {
 /// Returns the first and the last bytes of a file that may be a transport stream.
 fn both_ends(file: &File, len: u64) -> Option<(Vec<u8>, Vec<u8>)> {
     let part = len.min(CLOCK_BYTES);
-    let read = |at| {
-        let mut bytes = vec![0; part as usize];
-        file.read_exact_at(&mut bytes, at).ok().map(|()| bytes)
-    };
-    Some((read(0)?, read(len - part)?))
+    Some((part_of(file, 0, part)?, part_of(file, len - part, part)?))
+}
+
+/// Reads a part of a file.
+fn part_of(file: &File, at: u64, len: u64) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; len as usize];
+    file.read_exact_at(&mut bytes, at).ok().map(|()| bytes)
 }
 
 /// Returns the number of the disk of a path: the deepest directory that contains it.

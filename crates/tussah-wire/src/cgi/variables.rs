@@ -77,7 +77,7 @@ pub fn variables(head: &Head, bytes: &[u8], context: &Context<'_>, push: impl Fn
     let fields = fields(head, bytes);
     let content_type = fields
         .iter()
-        .rfind(|field| field.0.eq_ignore_ascii_case(b"content-type"));
+        .find(|field| field.0.eq_ignore_ascii_case(b"content-type"));
     let mut variables = Variables {
         push,
         text: Vec::with_capacity(TEXT_BYTES),
@@ -334,6 +334,10 @@ mod tests {
         check("A: 1\r\nB: 2\r\na: 3\r\n", &["HTTP_A=1, 3", "HTTP_B=2"]);
         check("Cookie: a\r\ncookie: b\r\n", &["HTTP_COOKIE=a; b"]);
         check("A:\r\n", &["HTTP_A="]);
+        let types = "GET / HTTP/1.0\r\nContent-Type: a/a\r\ncontent-type: b/b\r\n\r\n";
+        let variables = of(types, |_| {});
+        assert_eq!(variables[2], "CONTENT_TYPE=a/a");
+        assert_eq!(variables[20], "HTTP_CONTENT_TYPE=a/a, b/b");
     }
 
     #[test]

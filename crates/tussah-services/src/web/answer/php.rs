@@ -228,6 +228,7 @@ fn params(scripts: &Scripts, request: &Request, body: &RequestBody, script: &Scr
         _ => remote,
     };
     let host = request.head.host(&request.bytes).map(without_port);
+    let host = host.filter(|host| !host.is_empty());
     let server_name = match host {
         Some(host) => host.into(),
         None => Cow::Owned(local.ip().to_string().into_bytes()),
