@@ -72,7 +72,7 @@ fn each_public_future_is_checked() {
     let lines = API.lines();
     let futures = lines.filter_map(|line| line.strip_prefix("pub async fn tussah_services::"));
     // Without the arguments, and without the type parameters of the function.
-    let name = |line: &'static str| line.split('(').next()?.split("<N:").next();
+    let name = |line: &'static str| line.split('(').next()?.split("<B:").next();
     let names: Vec<_> = futures.filter_map(name).collect();
     assert_eq!(names, CHECKED);
 }
