@@ -29,40 +29,42 @@ pub(super) struct Clock {
 
 impl Clock {
     /// Reads the clock of a file of `len` bytes, of which `first` and `last` are the first and the
-    /// last bytes. Returns `None` if the file has no clock.
+    /// last bytes. Returns `None` if the file has no clock, or one that always jumps.
     pub(super) fn read(
         len: u64,
         first: &[u8],
         last: &[u8],
         read: impl Fn(u64, u64) -> Option<Vec<u8>>,
     ) -> Option<Self> {
-        let whole = duration_ms(first, last)?;
+        let duration =
+            |before: &[u8], after: &[u8]| duration_ms(before, after).filter(|ms| *ms > 0);
+        let whole = duration(first, last)?;
         let between = (1..INTERVALS).filter_map(|number| {
             let at = len / INTERVALS * number;
             let bytes = read(at, SAMPLE_BYTES.min(len - at))?;
             Some((at, bytes))
         });
         let last_at = len - last.len() as u64;
-        let samples = [(0, first.to_vec())].into_iter().chain(between);
-        let samples: Vec<_> = samples.chain([(last_at, last.to_vec())]).collect();
-        // The bytes and the milliseconds of each interval that has a clock.
-        let intervals = samples.windows(2).filter_map(|two| {
-            let [(begin, before), (end, after)] = two else {
-                return None;
-            };
-            let bytes = end + after.len() as u64 - begin;
-            Some((bytes, duration_ms(before, after)?))
-        });
-        let mut intervals: Vec<_> = intervals.collect();
-        intervals.sort_by_key(|(bytes, ms)| bytes / ms);
-        let (bytes, ms) = *intervals.get(intervals.len() / 2)?;
-        let median = (bytes / ms).max(1);
-        let is_plausible = |&(bytes, ms): &(u64, u64)| {
-            let rate = bytes / ms;
-            ms <= INTERVAL_MS_MAX && rate <= RATIO * median && rate >= median / RATIO
-        };
+        // The bytes and the milliseconds of each interval.
+        let mut intervals: Vec<(u64, u64)> = Vec::new();
+        let mut before = (0, first.to_vec());
+        for (at, after) in between.chain([(last_at, last.to_vec())]) {
+            // A sample without a reference belongs to the interval around it.
+            if let Some(ms) = duration(&before.1, &after) {
+                intervals.push((at + after.len() as u64 - before.0, ms));
+                before = (at, after);
+            }
+        }
         let count = intervals.len();
-        intervals.retain(is_plausible);
+        intervals.retain(|(_, ms)| *ms <= INTERVAL_MS_MAX);
+        intervals.sort_by_key(|(bytes, ms)| bytes / ms);
+        // The lower one of two, because a jump backwards can make a rate only higher.
+        let median = intervals.get(intervals.len().saturating_sub(1) / 2);
+        let median = median.map_or(1, |(bytes, ms)| (bytes / ms).max(1));
+        intervals.retain(|(bytes, ms)| {
+            let rate = bytes / ms;
+            rate <= RATIO * median && rate >= median / RATIO
+        });
         if intervals.len() == count {
             return Some(Self {
                 duration_ms: whole,
@@ -71,7 +73,7 @@ impl Clock {
         }
         let sum = |part: fn(&(u64, u64)) -> u64| intervals.iter().map(part).sum::<u64>();
         let (bytes, ms) = (sum(|it| it.0), sum(|it| it.1));
-        let duration = u128::from(len) * u128::from(ms) / u128::from(bytes.max(1));
+        let duration = (u128::from(len) * u128::from(ms)).checked_div(bytes.into())?;
         Some(Self {
             duration_ms: u64::try_from(duration).unwrap_or(u64::MAX).max(1),
             jumps: true,
@@ -82,6 +84,7 @@ impl Clock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const PACKET: usize = 188;
 
@@ -128,11 +131,37 @@ mod tests {
         check(&[(0, 600), (0, 10)], true);
         check(&[(0, 600), (80_000, 600)], true);
         check(&[(0, 200), (0, 200), (0, 200)], true);
+        check(&[(0, 150), (0, 150), (0, 150), (0, 150), (0, 600)], true);
     }
 
     #[test]
     fn a_file_without_a_clock() {
         assert_eq!(clock(&[]), None);
         assert_eq!(clock(&[0; 10_000]), None);
+        assert_eq!(clock(&stream([7; 100])), None, "it stands still");
+    }
+
+    #[test]
+    fn a_short_file() {
+        for count in 4..100 {
+            let clock = clock(&stream(seconds(5, 10).take(count))).expect("a clock");
+            let expected = Clock {
+                duration_ms: 100 * (count as u64 - 1),
+                jumps: false,
+            };
+            assert_eq!(clock, expected);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_clock_makes_it_panic(times: Vec<u64>, cut in 0..400_usize) {
+            let mut file = stream(times.into_iter().map(|ms| ms % (1 << 26)));
+            file.truncate(file.len().saturating_sub(cut));
+            let _ = clock(&file); // the result does not matter, a panic would
+            let mut ticks = stream([0, 0, 0, 1, 1, 1]);
+            ticks.drain(..cut.min(ticks.len()));
+            let _ = clock(&ticks);
+        }
     }
 }
