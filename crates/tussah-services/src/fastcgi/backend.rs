@@ -185,7 +185,7 @@ impl Pool {
     /// Opens a connection for a request with this number.
     pub(super) async fn connect(&self, id: NonZeroU16) -> Result<Connection, Failure> {
         let time = self.options.connect;
-        // In a box, because the futures around it would be several times as long.
+        // In a box, because the futures around it would be much longer.
         let connected = Box::pin(timeout(time, Connection::open(&self.address, id))).await;
         let connected = connected.map_err(|_| Failure::ConnectTime(time))?;
         connected.map_err(Failure::Connect)

@@ -201,7 +201,7 @@ async fn find(scripts: &Arc<Scripts>, name: &[u8]) -> Result<Vec<u8>, Status> {
 }
 
 /// Sends a request to the application. The variables take the place of the request before the
-/// application is asked, because the future would be several times as long with it.
+/// application is asked, because the future would be much longer with it.
 async fn ask(
     scripts: &Scripts,
     request: Request,
