@@ -199,8 +199,9 @@ impl Pool {
         let is_closing = |closer: &JoinHandle<()>| !closer.is_finished();
         if !idle.closer.as_ref().is_some_and(is_closing) {
             let closer = close_idle(Arc::downgrade(self));
-            // After the shutdown, the pool itself closes them.
-            idle.closer = Handle::with_current(|handle| handle.try_spawn(closer).ok());
+            // Outside of a runtime, and after its shutdown, the end of the pool closes them.
+            let handle = Handle::try_current().ok();
+            idle.closer = handle.and_then(|handle| handle.try_spawn(closer).ok());
         }
     }
 

@@ -239,7 +239,7 @@ impl Library {
         if jumps {
             tracing::warn!(
                 %path,
-                "the clock of the stream jumps; its bit rate is estimated, and it has no playlist"
+                "the clock of the stream jumps; its duration is an estimate, and it has no playlist"
             );
         }
         let ms = match (&movie, clock) {
