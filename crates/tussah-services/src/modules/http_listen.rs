@@ -47,6 +47,7 @@ use crate::web::{Routes, Running};
 /// connection have been answered.
 ///
 /// If the address cannot be bound, the graph fails to start, with an error that states the reason.
+#[module]
 pub struct HttpListen {
     address: SocketAddr,
     /// `None` after the start.

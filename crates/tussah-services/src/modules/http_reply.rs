@@ -17,6 +17,7 @@ use super::{Request, Response};
 /// connection's thread sends the rest. A slow client therefore delays no other client, and is
 /// itself subject to the time limits of `HttpListen`. A response to a client that has disconnected
 /// has no effect. The module can send any number of responses at the same time.
+#[module]
 #[derive(Default)]
 pub struct HttpReply;
 

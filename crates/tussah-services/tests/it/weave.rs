@@ -410,6 +410,50 @@ fn the_manifest_of_describe_suits_check() {
 }
 
 #[test]
+fn a_module_is_described_as_text() {
+    let path = Path::new(".");
+    let (code, text, errors) = tussah(path, &["describe", "Retry"]);
+    assert_eq!((code, &*errors), (0, ""));
+    let start = "Retry: handles any number of items at the same time; may wait
+
+parameters:
+  attempts  count
+  first     duration
+  longest   duration, optional
+  jitter    number, optional
+  seed      count, optional
+
+input ports:
+  run  Attempt<T>
+
+output ports:
+  out      Attempt<T>
+  lost     Attempt<T>
+  dropped  Dropped<Attempt<T>>, optional
+
+item types:
+  T = Message   (fields: text, size)
+  T = PathBuf
+";
+    assert!(text.starts_with(start), "{text}");
+    assert!(text.contains("| `jitter` | number"), "{text}");
+
+    let (code, _, errors) = tussah(path, &["describe", "Timer", "Rety"]);
+    let expected = "error: the program has no module `Rety`; did you mean `Retry`?\n";
+    assert_eq!((code, &*errors), (2, expected));
+}
+
+#[test]
+fn every_standard_module_has_documentation() {
+    let (_, manifest, _) = tussah(Path::new("."), &["describe"]);
+    let manifest: serde_json::Value = serde_json::from_str(&manifest).expect("a manifest");
+    let signatures = manifest["signatures"].as_object().expect("signatures");
+    let bare = signatures.iter().filter(|(_, module)| module["doc"] == "");
+    let bare: Vec<_> = bare.map(|(name, _)| name).collect();
+    assert!(signatures.len() > 20 && bare.is_empty(), "{bare:?}");
+}
+
+#[test]
 fn the_figure_of_the_web_server_is_current() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let graph = "src/web/stages/web.weave";

@@ -11,7 +11,7 @@
 //! | `draw FILE` | draws a graph as SVG or DOT |
 //! | `test FILE...` | runs the tests of files |
 //! | `tap SOCKET EDGE` | shows the items of an edge of a graph that runs with `--control SOCKET` |
-//! | `describe` | prints the manifest of the modules, as JSON |
+//! | `describe [MODULE...]` | prints the manifest of all modules as JSON, or describes some modules as text |
 //!
 //! # Parameters
 //! The value of a parameter comes from the first place in this list that sets it. As an example,
@@ -95,8 +95,8 @@ pub enum GraphCommand {
     Test(test::TestArguments),
     #[doc(hidden)]
     Tap(tap::TapArguments),
-    /// Print the manifest of the modules as JSON, for `check --modules` and `draw --modules`
-    Describe,
+    #[doc(hidden)]
+    Describe(describe::DescribeArguments),
 }
 
 impl GraphCommand {
@@ -110,7 +110,7 @@ impl GraphCommand {
             Self::Draw(arguments) => arguments.run(program),
             Self::Test(arguments) => arguments.run(program),
             Self::Tap(arguments) => arguments.run(),
-            Self::Describe => describe::run(program),
+            Self::Describe(arguments) => arguments.run(program),
         }
     }
 }

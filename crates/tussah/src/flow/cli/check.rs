@@ -9,7 +9,7 @@ use tussah_weave::Diagnostic;
 
 use super::Program;
 use super::manifest::{Manifest, unknown};
-use super::source::{Source, fail};
+use super::source::{Source, fail, print};
 
 /// Check Weave graphs, and print all errors.
 ///
@@ -48,9 +48,12 @@ impl CheckArguments {
             }
             let diagnostics = source.check(modules.as_deref()).diagnostics;
             has_errors |= diagnostics.iter().any(Diagnostic::is_error);
-            match self.json {
-                true => print!("{}", json(&source, &diagnostics)),
-                false => eprint!("{}", source.render(&diagnostics)),
+            if self.json {
+                if let Err(error) = print(&json(&source, &diagnostics)) {
+                    return fail(&error);
+                }
+            } else {
+                eprint!("{}", source.render(&diagnostics));
             }
         }
         ExitCode::from(u8::from(has_errors))

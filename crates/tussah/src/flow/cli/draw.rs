@@ -8,7 +8,7 @@ use tussah_weave::{Checked, Diagnostic, Modules, draw};
 
 use super::Program;
 use super::manifest::Manifest;
-use super::source::{Source, fail, no_graph, write};
+use super::source::{Source, fail, no_graph, print, write};
 
 /// Draw a Weave graph as SVG.
 #[derive(Args)]
@@ -69,10 +69,7 @@ impl DrawArguments {
             false => draw::svg(graph, modules),
         };
         match &self.output {
-            None => {
-                print!("{drawn}");
-                Ok(())
-            }
+            None => print(&drawn),
             Some(path) => write(path, &drawn),
         }
     }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use tussah_weave::format;
 
-use super::source::{fail, read, render, write};
+use super::source::{fail, print, read, render, write};
 
 /// Format Weave graphs.
 #[derive(Args)]
@@ -41,8 +41,8 @@ impl FmtArguments {
             }
             Ok(formatted) if formatted == text => Ok(true),
             Ok(_) if self.check => {
-                println!("{} is not formatted", path.display());
-                Ok(false)
+                let text = format!("{} is not formatted\n", path.display());
+                print(&text).map(|()| false)
             }
             Ok(formatted) => write(path, &formatted).map(|()| true),
         }

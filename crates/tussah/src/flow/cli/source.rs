@@ -1,5 +1,6 @@
 //! A Weave file, as the commands read it.
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -72,6 +73,18 @@ pub(super) fn no_graph(source: &Source, graphs: &[Graph], wanted: &str) -> Strin
 pub(super) fn fail(error: &str) -> ExitCode {
     eprintln!("error: {error}");
     ExitCode::from(WRONG)
+}
+
+/// Prints text on the standard output. A reader that has closed the pipe is not an error.
+pub(super) fn print(text: &str) -> Result<(), String> {
+    let mut stdout = io::stdout().lock();
+    let printed = stdout.write_all(text.as_bytes());
+    match printed.and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(format!("cannot write to the standard output: {error}"))
+        }
+        _ => Ok(()),
+    }
 }
 
 pub(super) fn read(path: &Path) -> Result<String, String> {

@@ -21,6 +21,7 @@ use crate::modules::{Attempt, Message};
 /// The module writes one line at a time, in order, on an OS thread of the blocking pool. The module
 /// does not wait for the line to reach the disk. After a failure, the file may contain part of the
 /// line.
+#[module]
 pub struct FileAppend {
     file: OpenFile,
 }

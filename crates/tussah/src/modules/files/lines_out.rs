@@ -13,6 +13,7 @@ use crate::modules::{Attempt, Message};
 /// | output `failed` | [`Attempt<Message>`] | a message that could not be written |
 ///
 /// The module writes one line at a time, in order, on an OS thread of the blocking pool.
+#[module]
 #[derive(Default)]
 pub struct LinesOut;
 

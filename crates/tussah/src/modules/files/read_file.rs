@@ -32,6 +32,7 @@ pub struct Contents {
 ///
 /// The module follows symbolic links, and reads up to 20 files at a time, on OS threads of the
 /// blocking pool.
+#[module]
 pub struct ReadFile {
     root: Root,
     longest: u64,

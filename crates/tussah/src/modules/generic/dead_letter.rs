@@ -21,6 +21,7 @@ use crate::flow::{Dropped, OpenFile, module};
 ///
 /// The module formats items with `Debug`, and writes one line at a time, on an OS thread of the
 /// blocking pool.
+#[module]
 pub struct DeadLetter<T> {
     file: OpenFile,
     of: PhantomData<fn(T)>,
