@@ -195,7 +195,7 @@ pub mod expansion {
     pub use super::probe::{Documented, Fails, NoProbe, Probe, call, unwound};
     pub use super::swap::Swap;
     pub use super::wake::Wake;
-    pub use super::way::{Along, Fuse, Way, port_number};
+    pub use super::way::{Along, Each, Fork, Fuse, Way, port_number};
     pub use crate::stage::{Batch as Events, BuildError, Reason};
     pub use tussah_weave::{Body, Kind, Parallelism};
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::fused::CALLS_MAX;
 use super::*;
 
 const NUMBERS: &str = "\
@@ -102,6 +103,24 @@ fn fused_chains_become_types() {
     assert!(way.trim_start().starts_with(&begin), "{way}");
     assert!(place("Fuse") < place(&print) && place(&print) < place("Along"));
     assert!(way.contains("(\"double\")"), "{way}");
+}
+
+#[test]
+fn the_type_of_a_chain_has_a_bounded_number_of_calls() {
+    let mut text = "use M graph Paths() {".to_owned();
+    for at in 0..=8 {
+        text += &format!("n{at} = M()\nl{at} = M()\nr{at} = M()\n");
+    }
+    for at in 0..8 {
+        text += &format!("n{at}.a -> l{at} via call\nn{at}.b -> r{at} via call\n");
+        for side in ["l", "r"] {
+            text += &format!("{side}{at} -> n{} via call\n", at + 1);
+        }
+    }
+    // 256 paths lead through the graph.
+    let code = expanded(&(text + "}")).expect("the text is right");
+    assert_eq!(code.matches("graph . fuse ::").count(), 1);
+    assert_eq!(code.matches("expansion :: Fuse").count(), CALLS_MAX);
 }
 
 #[test]

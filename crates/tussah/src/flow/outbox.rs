@@ -110,7 +110,20 @@ pub struct Outbox<'a, 'c, T, W: Way = Along> {
     pub(super) port: u64,
 }
 
-impl<T: Send + 'static, W: Way> Outbox<'_, '_, T, W> {
+impl<'a, 'c, T: Send + 'static, W: Way> Outbox<'a, 'c, T, W> {
+    /// Returns this port with a different route.
+    #[inline(always)]
+    pub(super) fn by<V: Way>(&self, way: &'c V::Open<'a>) -> Outbox<'a, 'c, T, V> {
+        let Self {
+            outlet,
+            flow,
+            held,
+            port,
+            ..
+        } = *self;
+        outlet.outbox_by(flow, held, way, port)
+    }
+
     /// Sends an item along the edges.
     #[inline(always)]
     pub(super) fn put(&self, flow: &Flow, item: T) {

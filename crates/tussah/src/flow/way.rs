@@ -50,7 +50,7 @@ impl Way for Along {
 
 /// A route that passes the items of one port to the module `M` by direct calls, and sends all other
 /// items along the edges. The items that `M` sends take the route `W`. `Head` is the first module
-/// of the chain.
+/// of a fused chain, or [`Each`] for an edge `via call`.
 ///
 /// The type only predicts that the port's edge is a call to an instance of `M`. If the edge is not
 /// a call to an instance of `M`, all items of a run of calls take the edge. Items also take the
@@ -58,14 +58,33 @@ impl Way for Along {
 /// wrong prediction therefore costs time, but does not change the result.
 pub struct Fuse<const PORT: u64, Head, M, W>(PhantomData<fn(Head, M, W)>);
 
-impl<const PORT: u64, Head: Module, M: Module, W: Way> Fuse<PORT, Head, M, W> {
-    /// True if each call enters the instance by itself. Otherwise a run enters it once. If the head
-    /// handled several items at a time, its servlets would wait for each other. A tick that came
-    /// while a call waits for room could overtake what the call has sent.
-    const ENTERS_EACH: bool = !Head::IS_ALONE || M::TICK.is_some();
+/// The start of a chain of calls in which each call enters its instance by itself.
+pub struct Each;
+
+/// The start of a chain.
+pub trait Head: 'static {
+    /// True if each call must enter its instance by itself. Otherwise a run of calls enters the
+    /// instance once, and the servlets of a head that handles several items at a time would wait
+    /// for each other.
+    const ENTERS_EACH: bool;
 }
 
-impl<const PORT: u64, Head: Module, M: Module, W: Way> Way for Fuse<PORT, Head, M, W> {
+impl<M: Module> Head for M {
+    const ENTERS_EACH: bool = !M::IS_ALONE;
+}
+
+/// Other senders, and the queue of the instance, can then use it between two calls.
+impl Head for Each {
+    const ENTERS_EACH: bool = true;
+}
+
+impl<const PORT: u64, H: Head, M: Module, W: Way> Fuse<PORT, H, M, W> {
+    /// True if each call enters the instance by itself. A tick that came while a call waits for
+    /// room could overtake what the call has sent.
+    const ENTERS_EACH: bool = H::ENTERS_EACH || M::TICK.is_some();
+}
+
+impl<const PORT: u64, H: Head, M: Module, W: Way> Way for Fuse<PORT, H, M, W> {
     const IS_FUSED: bool = true;
 
     type Open<'a> = Next<'a, M, W>;
@@ -107,6 +126,28 @@ impl<const PORT: u64, Head: Module, M: Module, W: Way> Way for Fuse<PORT, Head, 
         if !is_whole || !outbox.held.is_empty() {
             let sent = (outbox.held, outbox.flow);
             next.leave(place, is_whole, Self::ENTERS_EACH, sent);
+        }
+    }
+}
+
+/// A route by which the items of the port `PORT` take the route `A`, and all other items take the
+/// route `B`.
+pub struct Fork<const PORT: u64, A, B>(PhantomData<fn(A, B)>);
+
+impl<const PORT: u64, A: Way, B: Way> Way for Fork<PORT, A, B> {
+    const IS_FUSED: bool = A::IS_FUSED || B::IS_FUSED;
+
+    type Open<'a> = (A::Open<'a>, B::Open<'a>);
+
+    fn open<O: Outs>(outs: &O) -> Self::Open<'_> {
+        (A::open(outs), B::open(outs))
+    }
+
+    #[inline(always)]
+    fn send<'a, T: Send + 'static>(outbox: &Outbox<'a, '_, T, Self>, flow: &Flow, item: T) {
+        match outbox.port == PORT {
+            true => A::send(&outbox.by(&outbox.way.0), flow, item),
+            false => B::send(&outbox.by(&outbox.way.1), flow, item),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod batch;
 mod build;
+mod calls;
 mod change;
 #[path = "../it/common.rs"]
 mod common;
