@@ -7,6 +7,7 @@ use std::marker::PhantomData;
 
 use tussah_weave::{Kind, Type};
 
+use super::args::Args;
 use super::error::WeaveError;
 use super::graph::Graph;
 use super::module::HasParam;
@@ -51,6 +52,8 @@ pub struct ParamSpec {
     pub count_max: u64,
     /// True if the argument may be omitted.
     pub optional: bool,
+    /// Returns an error if the argument is missing, or has a wrong type or value.
+    pub check: fn(&Args) -> Result<(), String>,
 }
 
 /// An argument of an instance.

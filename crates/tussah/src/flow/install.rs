@@ -80,6 +80,9 @@ pub(crate) trait Instance: Any + Send {
     fn starts(&self) -> bool;
     /// Returns whether the module blocks its OS thread.
     fn blocks(&self) -> bool;
+    /// Reads what the graph needs of the arguments. Returns an error if an argument is missing, or
+    /// has a wrong type or value.
+    fn read_args(&mut self) -> Result<(), String>;
     fn set_target(&mut self, target: Duration);
     /// Sets the limit around the instance.
     fn set_limit(&mut self, limit: Limit);
@@ -108,6 +111,9 @@ pub(crate) struct Planned<M: Module, W = Along> {
     declared: Option<(Declared<Parcel<M::Item>>, Handle)>,
     target: Option<Duration>,
     limit: Option<Limit>,
+    /// The time between two ticks.
+    every: Option<Duration>,
+    bounds: FlowBounds,
     way: PhantomData<fn() -> W>,
 }
 
@@ -122,6 +128,8 @@ impl<M: Module, W> Planned<M, W> {
             declared: None,
             target: None,
             limit: None,
+            every: None,
+            bounds: FlowBounds::default(),
             way: PhantomData,
         }
     }
@@ -147,6 +155,18 @@ impl<M: Module, W: Way> Instance for Planned<M, W> {
 
     fn blocks(&self) -> bool {
         M::BODY == Body::Blocking
+    }
+
+    fn read_args(&mut self) -> Result<(), String> {
+        let mut params = M::PARAMS.iter();
+        params.try_for_each(|param| (param.check)(&self.args))?;
+        if M::TICK.is_some() {
+            self.every = Some(period(&self.args)?);
+        }
+        if M::BOUNDS_FLOWS {
+            self.bounds = FlowBounds::read(&self.args)?;
+        }
+        Ok(())
     }
 
     fn set_target(&mut self, target: Duration) {
@@ -223,17 +243,7 @@ impl<M: Module, W: Way> Instance for Planned<M, W> {
     fn install(self: Box<Self>, keepers: &Arc<Keepers>) -> Result<Installed, BuildError> {
         let (declared, runtime) = self.declared.expect("it was declared");
         let stage = declared.stage();
-        let failed = |why| BuildError::Handler {
-            stage: stage.name().to_owned(),
-            why,
-        };
-        let ticker = M::TICK.map(|tick| period(&self.args).map(|every| (tick, every)));
-        let ticker = ticker.transpose().map_err(failed)?;
-        let bounds = match M::BOUNDS_FLOWS {
-            true => FlowBounds::read(&self.args).map_err(failed)?,
-            false => FlowBounds::default(),
-        };
-        let (mut outs, shared) = (self.outs, Arc::clone(&self.shared));
+        let (mut outs, shared, bounds) = (self.outs, Arc::clone(&self.shared), self.bounds);
         outs.each(&mut |_, outlet| outlet.set_bounds(bounds));
         shared.set_place(self.slot, self.limit.clone());
         let mut installed = M::install(Node {
@@ -249,14 +259,13 @@ impl<M: Module, W: Way> Instance for Planned<M, W> {
             way: self.way,
         })?;
         let limit = self.limit;
+        let ticker = M::TICK.zip(self.every);
         installed.tickers.extend(ticker.map(|(tick, every)| {
             let sender = stage.sender();
             Box::pin(async move { tick_every(every, tick, &sender, limit.as_ref()).await }) as Run
         }));
-        let idle = bounds
-            .idle
-            .map(|idle| Box::pin(shared.end_idle(idle)) as Run);
-        installed.tickers.extend(idle);
+        let idle = |idle| Box::pin(shared.end_idle(idle)) as Run;
+        installed.tickers.extend(bounds.idle.map(idle));
         Ok(installed)
     }
 }

@@ -103,6 +103,7 @@ impl Running {
         let port = inputs.find(|port| port.name == found.to.1);
         let port = port.expect("the edge ends at it");
         let mut planned = Planned::<M>::new(args.of(name));
+        planned.read_args().map_err(&refused)?;
         let (mut fits, mut sends) = (false, None);
         // A proxy has the position of the instance in front of which it is.
         let position = self.network.position(to);

@@ -101,6 +101,10 @@ impl<T: Send + 'static> Instance for Arc<Recorder<T>> {
         false
     }
 
+    fn read_args(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+
     fn set_target(&mut self, _target: Duration) {}
 
     fn set_limit(&mut self, _limit: Limit) {}

@@ -337,6 +337,41 @@ impl Unmade {
     fn run(&self, _number: u64) {}
 }
 
+/// Opens flows, and ticks.
+#[derive(Default)]
+struct Flowing;
+
+#[module(flows)]
+impl Flowing {
+    fn run(&mut self, number: u64, out: &impl Out<u64>) {
+        out.to(number, number);
+    }
+
+    fn tick(&mut self) {}
+}
+
+#[test]
+fn arguments_are_checked_before_an_instance_is_made() {
+    let check = |args: Args, expected: &str| {
+        let error = error_of(|graph| {
+            graph.add::<Unmade>("unmade", Args::new())?;
+            graph.add::<Flowing>("flowing", args)?;
+            graph.connect("flowing", "unmade")
+        });
+        let error = error.to_string();
+        assert!(error.contains(expected), "{error}");
+    };
+    let every = |every: u64| Args::new().with("every", std::time::Duration::from_secs(every));
+    check(Args::new(), "`every` is missing");
+    check(every(0), "`every` is zero");
+    check(every(1).with("flows", 0_usize), "`flows` is 0");
+    check(every(1).with("flows", 1_u8), "`flows` is a `u8`");
+    check(
+        every(1).with("idle", std::time::Duration::ZERO),
+        "`idle` is 0",
+    );
+}
+
 /// Holds notes as long as it is there.
 struct Hold(Notes);
 

@@ -15,13 +15,9 @@ impl Module {
             };
         };
         let values = self.params().into_iter().take(init.params.len());
-        let values = values.map(|(name, of, optional)| {
-            let get = if optional {
-                quote!(get_if)
-            } else {
-                quote!(get)
-            };
-            quote!(args.#get::<#of>(#name, __flow::Probe::<#of>::new().read_fn())?)
+        let values = values.map(|param| {
+            let value = value(&param);
+            quote!(#value?)
         });
         let made = quote!(Self::init(#(#values),*));
         match init.is_fallible {
@@ -32,19 +28,34 @@ impl Module {
 
     /// Returns the constants that describe the parameters.
     pub(super) fn param_specs(&self) -> impl Iterator<Item = TokenStream> {
-        self.params().into_iter().map(param_spec)
+        self.params().into_iter().map(|param| param_spec(&param))
     }
 }
 
+/// A parameter: its name, its type, and whether it is optional.
+type Param = (String, Type, bool);
+
+/// Returns the code that gets the value of a parameter from `args`.
+fn value((name, of, optional): &Param) -> TokenStream {
+    let get = if *optional {
+        quote!(get_if)
+    } else {
+        quote!(get)
+    };
+    quote!(args.#get::<#of>(#name, __flow::Probe::<#of>::new().read_fn()))
+}
+
 /// Returns the constant that describes a parameter.
-fn param_spec((name, of, optional): (String, Type, bool)) -> TokenStream {
-    let spelled = spelled(&of);
+fn param_spec(param: &Param) -> TokenStream {
+    let (name, of, optional) = param;
+    let (spelled, value) = (spelled(of), value(param));
     quote!(__flow::ParamSpec {
         name: #name,
         kind: __flow::Probe::<#of>::KIND,
         spelled: #spelled,
         count_max: __flow::Probe::<#of>::COUNT_MAX,
         optional: #optional,
+        check: |args: &__flow::Args| #value.map(::core::mem::drop),
     })
 }
 

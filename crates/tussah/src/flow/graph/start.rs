@@ -22,11 +22,12 @@ impl Graph {
     /// start, everything that this call has created is removed.
     ///
     /// # Errors
-    /// Returns an error if a port is unknown, if a required port has no edge, or if the two ends of
-    /// an edge have different types. Also returns an error if a port with several edges sends items
-    /// that are not `Clone`, if a call leads to a module that blocks, or if a cycle of edges could
-    /// deadlock. All of these errors are found before an instance is created. Finally, returns an
-    /// error if an instance cannot be created.
+    /// Returns an error if an argument is missing, or has a wrong type or value; if a port is
+    /// unknown, or a required port has no edge; or if the two ends of an edge have different types.
+    /// Also returns an error if a port with several edges sends items that are not `Clone`, if a
+    /// call leads to a module that blocks, or if a cycle of edges could deadlock. All of these
+    /// errors are found before an instance is created. Finally, returns an error if an instance
+    /// cannot be created.
     ///
     /// # Panics
     /// Panics if called outside a runtime, or if creating an instance panics. If this method
@@ -122,9 +123,9 @@ impl Graph {
         Ok(())
     }
 
-    /// Checks that each port has its required edges, that no call leads to an instance that blocks,
-    /// and that no cycle of edges can deadlock. The network checks calls and cycles, too, but only
-    /// after it has made some of the instances.
+    /// Reads the arguments, and checks that each port has its required edges, that no call leads to
+    /// an instance that blocks, and that no cycle of edges can deadlock. The network checks calls
+    /// and cycles, too, but only after it has made some of the instances.
     fn check(&mut self, edges: &[(End, End, Via)]) -> Result<(), GraphError> {
         for named in &mut self.instances {
             named.check()?;
@@ -209,9 +210,13 @@ impl Graph {
 }
 
 impl Named {
-    /// Checks that each port has its required edges.
+    /// Reads the arguments, and checks that each port has its required edges.
     fn check(&mut self) -> Result<(), GraphError> {
         let (name, mut result) = (&self.name, Ok(()));
+        self.instance.read_args().map_err(|why| {
+            let stage = name.clone();
+            GraphError::from(BuildError::Handler { stage, why }).at(&self.position)
+        })?;
         self.instance.outs(&mut |port, outlet| {
             let from = || format!("{name}.{port}");
             if result.is_err() {
