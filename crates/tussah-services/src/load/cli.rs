@@ -88,7 +88,9 @@ fn load(options: &Options) -> ExitCode {
         let course = run_phases(run.clone(), tell).await;
         clear();
         let course = course?;
-        Ok(Summary::of(&run, &options.url, directories, &course))
+        let (mut summary, tally) = Summary::of(&run, &options.url, directories, &course);
+        summary.parameters.paths.clone_from(&options.paths);
+        Ok((summary, tally))
     });
     match result {
         Ok((summary, tally)) => match report(options, &summary, &tally) {

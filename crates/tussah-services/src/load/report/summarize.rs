@@ -141,6 +141,7 @@ impl Parameters {
             check_every: settings.check_every,
             within_ms: settings.within.map(|limit| limit.as_secs_f64() * 1e3),
             file_directories,
+            paths: None,
             seed: settings.seed,
         }
     }

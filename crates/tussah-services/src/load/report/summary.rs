@@ -1,6 +1,7 @@
 //! The results of a run, in the form of the JSON.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -112,6 +113,8 @@ pub struct Parameters {
     pub within_ms: Option<f64>,
     /// The number of directories of the file set, if the run uses one.
     pub file_directories: Option<usize>,
+    /// The file that lists the requested paths, if the run uses one.
+    pub paths: Option<PathBuf>,
     /// The seed of random choices.
     pub seed: u64,
 }

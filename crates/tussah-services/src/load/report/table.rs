@@ -33,7 +33,10 @@ fn write(text: &mut String, summary: &Summary) -> std::fmt::Result {
     } = summary;
     let connections = parameters.connections;
     let connecting_s = summary.connecting_s;
-    writeln!(text, "{url}")?;
+    match &parameters.paths {
+        Some(paths) => writeln!(text, "{url} (paths from {})", paths.display())?,
+        None => writeln!(text, "{url}")?,
+    }
     writeln!(
         text,
         "{connections} connections (made in {connecting_s:.2} s before the measurement), {pace}"

@@ -121,6 +121,7 @@ fn the_paths_of_a_list_are_requested_by_weight() {
     let options = format!("--paths {} -c 4 -n 1000", list.display());
     let summary = summary(&format!("{}/ignored {options}", server.url()));
     assert_eq!(summary.requests.served, 1000, "{:?}", summary.errors);
+    assert_eq!(summary.parameters.paths.as_ref(), Some(&list));
     // A tenth, and five standard deviations.
     let rare = rare.load(Ordering::Relaxed);
     assert!((53..147).contains(&rare), "{rare} of 1000");
