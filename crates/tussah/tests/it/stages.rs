@@ -15,6 +15,7 @@ mod forward;
 mod graph;
 mod in_service;
 mod keyed;
+mod keyed_overload;
 mod keyed_panics;
 mod keyed_runs;
 mod life;

@@ -135,6 +135,11 @@ impl ControllerSet {
         one_owner(stage, has, self.names(), one)
     }
 
+    /// Returns whether the stage has no controllers.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
     /// Creates the set. Each setting belongs to the first controller that owns it; the caller has
     /// checked that no two controllers own the same setting.
     pub(crate) fn new(

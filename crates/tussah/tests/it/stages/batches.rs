@@ -6,8 +6,8 @@ use std::time::Duration;
 use tussah::stage::control::{Order, Settings};
 use tussah::stage::{Batch, BuildError, Event, Network, Reason, Restarts};
 
-use super::support::{Noted, adds_up, by, one};
-use crate::{by_hand, runtime};
+use super::support::{Door, Noted, adds_up, by, one};
+use crate::{by_hand, idle, runtime};
 
 #[test]
 fn events_that_a_handler_leaves_come_first_again() -> Result<(), BuildError> {
@@ -76,18 +76,22 @@ fn a_batch_is_reordered_filtered_and_summed_up() -> Result<(), BuildError> {
         let network = Network::new("batches");
         let came = Noted::default();
         let note = came.clone();
-        let stage = network.stage("stage").batch(10).handler(move |_| {
-            Ok(by(move |batch: &mut Batch<u32>| {
-                let note = note.clone();
-                Box::pin(async move {
-                    batch.retain(|n| **n % 2 == 0);
-                    batch.events_mut().sort_by_key(|n| std::cmp::Reverse(**n));
-                    let largest = batch.next();
-                    let rest: u32 = batch.drain().sum();
-                    note.add((largest, rest));
-                })
-            }))
-        })?;
+        let stage = network
+            .stage("stage")
+            .batch(10)
+            .servlets(1)
+            .handler(move |_| {
+                Ok(by(move |batch: &mut Batch<u32>| {
+                    let note = note.clone();
+                    Box::pin(async move {
+                        batch.retain(|n| **n % 2 == 0);
+                        batch.events_mut().sort_by_key(|n| std::cmp::Reverse(**n));
+                        let largest = batch.next();
+                        let rest: u32 = batch.drain().sum();
+                        note.add((largest, rest));
+                    })
+                }))
+            })?;
         stage.pause();
         for n in 0..10 {
             stage.sender().try_send(n).expect("there is room");
@@ -177,14 +181,14 @@ fn an_event_that_panics_as_it_is_filtered_out_takes_none_along() -> Result<(), B
 fn a_batch_that_is_taken_away_is_finished() -> Result<(), BuildError> {
     runtime(1).block_on(async {
         let network = Network::new("batches");
-        let stage = network.stage("stage").handler(|_| {
+        let stage = network.stage("stage").servlets(1).handler(|_| {
             Ok(by(|batch: &mut Batch<u32>| {
                 let mut mine = std::mem::take(batch);
                 Box::pin(async move { mine.drain().for_each(drop) })
             }))
         })?;
         // The one before has traces of its own.
-        let first = network.stage("first").handler(|edges| {
+        let first = network.stage("first").servlets(1).handler(|edges| {
             let next = edges.to(&stage).call()?;
             Ok(by(move |batch: &mut Batch<u32>| {
                 let next = next.clone();
@@ -383,4 +387,46 @@ fn a_handler_leaves_no_more_than_there_is_room_for() -> Result<(), BuildError> {
         adds_up(&stage);
         Ok(())
     })
+}
+
+/// The events behind one of unknown duration would wait for it.
+#[test]
+fn the_first_batches_of_a_stage_take_one_event_each() -> Result<(), BuildError> {
+    for keys in [None, Some(10)] {
+        runtime(1).block_on_spawned(async move {
+            let network = Network::new("batches");
+            let (came, door) = (Noted::default(), Door::new());
+            let mut stage = network.stage("stage").target(Duration::from_secs(1));
+            if let Some(keys) = keys {
+                stage = stage.keyed_by(move |n: &u32| n % keys);
+            }
+            let (note, wait) = (came.clone(), door.clone());
+            let stage = stage.handler(move |_| {
+                Ok(by(move |batch: &mut Batch<u32>| {
+                    let (note, wait) = (note.clone(), wait.clone());
+                    Box::pin(async move {
+                        note.add(batch.len());
+                        while batch.next().is_some() {
+                            wait.pass().await;
+                        }
+                    })
+                }))
+            })?;
+            stage.pause();
+            for n in 0..40 {
+                stage.sender().try_send(n).expect("there is room");
+            }
+            stage.resume();
+            let at_once = keys.map_or(40, |keys| keys as usize);
+            door.until(at_once).await;
+            idle().await;
+            assert_eq!(came.take(), vec![1; at_once]);
+            door.let_through(40);
+            stage.drain().await;
+            assert_eq!(stage.stats().finished, 40);
+            adds_up(&stage);
+            Ok::<_, BuildError>(())
+        })?;
+    }
+    Ok(())
 }

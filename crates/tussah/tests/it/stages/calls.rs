@@ -17,7 +17,7 @@ fn caller(
     outcome: &Noted<Result<(), CallError>>,
 ) -> Result<Stage<u32>, BuildError> {
     let outcome = outcome.clone();
-    network.stage("caller").handler(move |edges| {
+    network.stage("caller").servlets(1).handler(move |edges| {
         let call: AnyCall<u32> = edges.named(callee)?.call()?;
         Ok(by(move |batch: &mut Batch<u32>| {
             let (call, outcome) = (call.clone(), outcome.clone());
@@ -37,7 +37,7 @@ fn a_call_is_a_handler_on_the_callers_batch() -> Result<(), BuildError> {
             .stage("callee")
             .handler(move |_| Ok(each(move |n: u32| note.add(n))))?;
         let to = callee.clone();
-        let typed = network.stage("typed").handler(move |edges| {
+        let typed = network.stage("typed").servlets(1).handler(move |edges| {
             let call = edges.to(&to).call()?;
             Ok(by(move |batch: &mut Batch<u32>| {
                 let call = call.clone();
@@ -170,7 +170,8 @@ fn events_that_a_callee_leaves_stay_in_the_batch() -> Result<(), BuildError> {
                 }))
             })?;
             let note = left.clone();
-            let caller = network.stage("caller").batch(6).handler(move |edges| {
+            let caller = network.stage("caller").batch(6).servlets(1);
+            let caller = caller.handler(move |edges| {
                 let call: AnyCall<u32> = edges.named("callee")?.call()?;
                 Ok(by(move |batch: &mut Batch<u32>| {
                     let (call, note) = (call.clone(), note.clone());

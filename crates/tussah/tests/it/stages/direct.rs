@@ -54,7 +54,7 @@ impl Two {
         let (came, refused) = (Noted::default(), Noted::default());
         let note = Note(came.clone());
         let last = network.stage("last").queue(4).direct(|_| Ok(note))?;
-        let first = network.stage("first").direct(|edges| {
+        let first = network.stage("first").servlets(1).direct(|edges| {
             let (to, refused) = (edges.to(&last).direct(4)?, refused.clone());
             Ok(Pass { to, refused })
         })?;

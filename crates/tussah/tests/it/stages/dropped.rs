@@ -255,7 +255,7 @@ fn an_event_taken_with_its_envelope_reports_the_panic() -> Result<(), BuildError
     runtime(1).block_on(async {
         let network = Network::new("dropped");
         let reports = Reports::default();
-        let stage = network.stage("stage").handler(move |_| {
+        let stage = network.stage("stage").servlets(1).handler(move |_| {
             Ok(by(move |batch: &mut Batch<u32>| {
                 Box::pin(async move {
                     let dropped = batch.next_event();

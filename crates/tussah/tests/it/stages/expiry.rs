@@ -54,7 +54,8 @@ fn slow_kinds(
         Box::pin(async {})
     });
     let names = ["plain", "keyed", "serial", "blocking"].map(|kind| format!("{kind} {manner}"));
-    let [plain, keyed, serial, blocking] = names.each_ref().map(|name| network.stage(name));
+    let [plain, keyed, serial, blocking] =
+        names.each_ref().map(|name| network.stage(name).servlets(1));
     let (first, second) = (handle.clone(), handle.clone());
     plain.handler(|_| Ok(by(first)))?;
     keyed.keyed_by(|_| ()).handler(|_| Ok(by(second)))?;
@@ -320,7 +321,7 @@ fn late_events_of_a_batch_for_a_keyed_stage_are_skipped() -> Result<(), BuildErr
         let callee = network.stage("callee").keyed_by(|n: &u32| n % 2);
         let callee = callee.handler(move |_| Ok(each(move |n: u32| note.add(n))))?;
         let to = callee.clone();
-        let caller = network.stage("caller").handler(move |edges| {
+        let caller = network.stage("caller").servlets(1).handler(move |edges| {
             let call = edges.to(&to).call()?;
             Ok(by(move |batch: &mut Batch<u32>| {
                 clock.advance(SECOND);

@@ -30,7 +30,7 @@ fn a_panic_of_the_key_function_reaches_the_sender() -> Result<(), BuildError> {
         let network = Network::new("keyed");
         let came = Noted::default();
         let note = came.clone();
-        let stage = network.stage("stage").keyed_by(key_of);
+        let stage = network.stage("stage").keyed_by(key_of).servlets(1);
         let stage = stage.handler(move |_| Ok(each(move |n| note.add(n))))?;
         let told = Noted::default();
         let bad = || {
@@ -42,7 +42,7 @@ fn a_panic_of_the_key_function_reaches_the_sender() -> Result<(), BuildError> {
         sender.try_send(1).expect("there is room");
         let sent = catch_unwind(AssertUnwindSafe(|| sender.try_send(bad()).is_ok()));
         sent.expect_err("the key function panics");
-        let called = network.stage::<u32>("calls").handler(|edges| {
+        let called = network.stage::<u32>("calls").servlets(1).handler(|edges| {
             let call = edges.to(&stage).call()?;
             Ok(by(move |batch: &mut Batch<u32>| {
                 let call = call.clone();

@@ -62,7 +62,9 @@ fn a_panic_of_the_key_reaches_the_sender_or_caller() -> Result<(), BuildError> {
             let came = Noted::default();
             let note = came.clone();
             let stage = network.stage("stage").keyed_by(|n: &u32| Key(*n));
-            let stage = stage.handler(move |_| Ok(each(move |n| note.add(n))))?;
+            let stage = stage
+                .servlets(1)
+                .handler(move |_| Ok(each(move |n| note.add(n))))?;
             let told = Noted::default();
             let event = || {
                 let (told, stage) = (told.clone(), stage.clone());
@@ -73,7 +75,8 @@ fn a_panic_of_the_key_reaches_the_sender_or_caller() -> Result<(), BuildError> {
             sender.try_send(1).expect("there is room");
             let sent = catch_unwind(AssertUnwindSafe(|| sender.try_send(event()).is_ok()));
             sent.expect_err("the key panics");
-            let caller = network.stage::<u32>("caller").handler(|edges| {
+            let caller = network.stage::<u32>("caller").servlets(1);
+            let caller = caller.handler(|edges| {
                 let call = edges.to(&stage).call()?;
                 Ok(by(move |batch: &mut Batch<u32>| {
                     let call = call.clone();
@@ -144,7 +147,9 @@ fn keys_of_one_hash_come_and_go() -> Result<(), BuildError> {
         let came = Noted::default();
         let note = came.clone();
         let stage = network.stage("stage").keyed_by(|n: &u32| Key(n % 100));
-        let stage = stage.handler(move |_| Ok(each(move |n| note.add(n))))?;
+        let stage = stage
+            .servlets(1)
+            .handler(move |_| Ok(each(move |n| note.add(n))))?;
         for order in [[1, 2, 3], [3, 1, 2], [2, 3, 1]] {
             stage.pause();
             for n in [1, 2, 3] {

@@ -29,6 +29,11 @@ const BACKLOG_WINDOW: f64 = 256.0;
 const BACKLOG_MIN: f64 = 128.0;
 const DIFFERENCE: f64 = 0.7;
 
+/// The weight of a sample in the number of busy servlets, and the factor by which this number grows
+/// in each sample in which no event waits.
+const BUSY_PART: f64 = 1.0 / 8.0;
+const BUSY_GROWTH: f64 = 1.02;
+
 /// The weight, in events, of the estimate of another controller.
 const KNOWN: f64 = 64.0;
 
@@ -57,6 +62,8 @@ pub(super) struct Capacity {
     backlog_finished: f64,
     backlog_ns: f64,
     servlets: usize,
+    /// The number of servlets that are busy while events wait; at most `servlets`.
+    busy: f64,
     /// The mean service time of an event when servlets do not hinder each other.
     service_ns_free: f64,
     /// The estimate from the two measurements, once there is enough data.
@@ -109,6 +116,7 @@ impl Capacity {
         let finished = sample.finished as f64;
         if self.servlets != sample.servlets.target {
             self.servlets = sample.servlets.target;
+            self.busy = self.servlets as f64;
             (self.backlog_finished, self.backlog_ns) = (0.0, 0.0);
         }
         self.finished += finished;
@@ -158,6 +166,14 @@ impl Capacity {
     /// Detects that the stage has become slower before the windows show it; `full` is true if there
     /// was work for all servlets all the time.
     pub(super) fn watch(&mut self, sample: &Sample<'_>, full: bool) {
+        // Some servlets of a keyed stage find no free key, however many events wait. A few others
+        // are between two events.
+        let (busy, most) = (sample.servlets.busy as f64, self.servlets as f64);
+        let able = if 2.0 * busy < most { busy } else { most };
+        self.busy = match full {
+            true => self.busy + BUSY_PART * (able - self.busy),
+            false => (self.busy * BUSY_GROWTH).min(most),
+        };
         let Some(per_ns) = self.per_ns.filter(|_| full) else {
             self.fall = Fall::default();
             return;
@@ -183,6 +199,12 @@ impl Capacity {
     /// Returns the capacity in events per nanosecond, once there is enough data.
     pub(super) fn per_ns(&self) -> Option<f64> {
         self.per_ns
+    }
+
+    /// Returns the number of servlets that are busy while events wait, or that could be busy if no
+    /// event waits.
+    pub(super) fn busy(&self) -> u64 {
+        self.busy.round() as u64
     }
 
     /// Returns the factor by which early estimates are less certain than later ones; 1 means no
@@ -223,7 +245,7 @@ impl Capacity {
         }
         let service_ns = self.service_in_ns(batch_ns);
         let computing = self.compute_ns / self.service_ns;
-        let at_work = (self.servlets.max(1) as f64).min(self.workers / computing);
+        let at_work = self.busy.max(1.0).min(self.workers / computing);
         let by_service = at_work / service_ns;
         if self.backlog_finished >= BACKLOG_MIN {
             let by_backlog = self.backlog_finished / self.backlog_ns;
@@ -335,6 +357,36 @@ mod tests {
         // No event at all counts as less than one event.
         watch(&mut capacity, 200, 0, 0);
         assert!(per_ms(&capacity) < Some(0.05), "{capacity:?}");
+    }
+
+    #[test]
+    fn servlets_that_find_no_free_key_do_no_work() {
+        let mut capacity = Capacity::default();
+        // 50 keys have events; each of these takes 60 ms.
+        let sample = Sample {
+            interval_ns: 10 * MS,
+            finished: 8,
+            service_ns: 8 * 60 * MS,
+            servlets: Servlets {
+                busy: 50,
+                target: 1000,
+                ..quiet().servlets
+            },
+            ..quiet()
+        };
+        let mut show = |full: bool| {
+            for _ in 0..200 {
+                capacity.observe(&sample, false, 0.0);
+                capacity.watch(&sample, full);
+            }
+            (
+                capacity.busy(),
+                per_ms(&capacity).map(|per_ms| (per_ms * 60.0).round()),
+            )
+        };
+        assert_eq!(show(true), (50, Some(50.0)));
+        // If no event waits, more servlets may find one.
+        assert_eq!(show(false), (1000, Some(1000.0)));
     }
 
     #[test]

@@ -110,6 +110,11 @@ impl Predict {
             .iter()
             .map(|class| f64::from(class.share))
             .sum();
+        // Trials of another controller need events for all its servlets.
+        let at_once = match self.limit {
+            Some(_) => self.servlets,
+            None => self.servlets.min(self.capacity.busy()),
+        };
         let mut above = 0.0_f64;
         for class in 0..=lowest {
             let mut wait_ns = budget_ns;
@@ -129,7 +134,7 @@ impl Predict {
             }
             // The events that can be served at the same time do not wait for any other event.
             let events = per_ns * (wait_ns + self.capacity.service_ns_free());
-            self.room[class] = self.credits(events).max(self.servlets).max(1);
+            self.room[class] = self.credits(events).max(at_once).max(1);
         }
         // The sum of a few service times is less certain than that of many.
         let spread = OVERDUE / (per_ns * budget_ns).max(0.25).sqrt();
