@@ -172,8 +172,9 @@ impl Watch {
         got > 0
     }
 
-    /// Visits one other worker, in turns, and takes the colors in its injector if it is still in
-    /// the same turn as at the last visit. For a busy worker, which does not search.
+    /// Visits one other worker, in turns. If it is still in the same turn as at the last visit,
+    /// takes the colors in its injector. If the turn has lasted for the steal delay, it also takes
+    /// half of the ring. For a busy worker, which does not search.
     pub(crate) fn relieve(&mut self, worker: &Worker, now_ns: u64) {
         let shared = &worker.handle.shared;
         let places = shared.places();
@@ -188,9 +189,20 @@ impl Watch {
         let Some(remote) = shared.remote(self.next) else {
             return;
         };
-        if !remote.injector.is_empty() && self.seen[self.next].is_same_turn(remote, now_ns) {
-            count(worker, take_injected(worker, remote));
+        let (queue_len, injected) = (remote.queue_len(), !remote.injector.is_empty());
+        let seen = &mut self.seen[self.next];
+        if queue_len == 0 && !injected || !seen.is_same_turn(remote, now_ns) {
+            return;
         }
+        let mut got = 0;
+        let stuck = Duration::from_nanos(now_ns.saturating_sub(seen.since_ns));
+        if stuck >= shared.steal_delay {
+            got = remote.steal(queue_len.div_ceil(2), |node| worker.requeue(node));
+        }
+        if injected {
+            got += take_injected(worker, remote);
+        }
+        count(worker, got);
     }
 }
 

@@ -45,25 +45,32 @@ fn opposite_orders_do_not_deadlock() {
     });
 }
 
-/// Promise 4: a color queued behind an event that does not end is stolen. The event waits for it.
+/// Promise 4: a color queued behind an event that does not end is stolen, whether the other worker
+/// has other events to run or not. The event waits for it.
 #[test]
 fn an_event_that_waits_for_what_it_posted_comes_to_an_end() {
-    let runtime = runtime(2);
-    for round in 0..20 {
-        let (handle, done) = (runtime.handle().clone(), Arc::new(AtomicBool::new(false)));
-        let (sender, receiver) = mpsc::channel();
-        runtime
-            .post_in(Color(1), move || {
+    for chains in [0, 2] {
+        let runtime = runtime(2);
+        let stop = Arc::new(AtomicBool::new(false));
+        for color in 0..chains {
+            again(runtime.handle().clone(), Color(1000 + color), stop.clone());
+        }
+        for round in 0..20 {
+            let (handle, done) = (runtime.handle().clone(), Arc::new(AtomicBool::new(false)));
+            let (sender, receiver) = mpsc::channel();
+            let event = move || {
                 let set = done.clone();
                 handle
                     .post_in(Color(2 + round), move || set.store(true, Ordering::Release))
                     .expect("open");
                 let ran = comes(|| done.load(Ordering::Acquire));
                 sender.send(ran).expect("the test listens");
-            })
-            .expect("open");
-        let ran = receiver.recv_timeout(2 * HANG).expect("the event ended");
-        assert!(ran, "the event waits forever for what it posted");
+            };
+            runtime.handle().post_in(Color(1), event).expect("open");
+            let ran = receiver.recv_timeout(2 * HANG).expect("the event ended");
+            assert!(ran, "the event waits forever for what it posted, {chains}");
+        }
+        stop.store(true, Ordering::Relaxed);
     }
 }
 
@@ -87,7 +94,7 @@ fn events_from_outside_do_not_wait_for_a_held_worker() {
                     thread::yield_now();
                 }
                 if is_busy {
-                    again(handle, Arc::default());
+                    again(handle, Color(9), Arc::default());
                 }
             };
             runtime.handle().post_in(Color(color), hold).expect("open");
@@ -106,11 +113,11 @@ fn events_from_outside_do_not_wait_for_a_held_worker() {
     }
 }
 
-/// Posts to color 9 again and again, until `stop` is true or the runtime shuts down.
-fn again(handle: tussah_core::Handle, stop: Arc<AtomicBool>) {
+/// Posts to a color again and again, until `stop` is true or the runtime shuts down.
+fn again(handle: tussah_core::Handle, color: Color, stop: Arc<AtomicBool>) {
     let next = (handle.clone(), stop.clone());
     if !stop.load(Ordering::Relaxed) {
-        let _ = handle.post_in(Color(9), move || again(next.0, next.1));
+        let _ = handle.post_in(color, move || again(next.0, color, next.1));
     }
 }
 
@@ -152,8 +159,8 @@ fn a_timer_of_a_held_worker_fires() {
 fn a_hot_color_starves_no_other() {
     let runtime = runtime(1);
     let stop = Arc::new(AtomicBool::new(false));
-    again(runtime.handle().clone(), stop.clone());
-    again(runtime.handle().clone(), stop.clone());
+    again(runtime.handle().clone(), Color(9), stop.clone());
+    again(runtime.handle().clone(), Color(9), stop.clone());
     let (sender, receiver) = mpsc::channel();
     runtime
         .post_in(Color(10), move || {

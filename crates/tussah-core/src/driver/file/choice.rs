@@ -74,8 +74,12 @@ impl Files {
     pub(crate) fn choose(driver: FileDriver) -> io::Result<Self> {
         let value = std::env::var_os(VARIABLE);
         Self::choose_with(driver, value.as_deref(), || {
-            static PROBED: OnceLock<Result<Codes, Refused>> = OnceLock::new();
-            PROBED.get_or_init(probe_aside).clone()
+            // A refusal may pass, for example if the process had too many open files.
+            static PROBED: OnceLock<Codes> = OnceLock::new();
+            match PROBED.get() {
+                Some(codes) => Ok(codes.clone()),
+                None => probe_aside().inspect(|codes| drop(PROBED.set(codes.clone()))),
+            }
         })
     }
 
@@ -139,7 +143,7 @@ impl Codes {
     }
 }
 
-/// The reason why io_uring cannot be used: the call, and its error.
+/// The reason why io_uring cannot be used: what was tried, and its error.
 #[derive(Clone, Debug)]
 pub(crate) struct Refused {
     tried: &'static str,
@@ -179,21 +183,15 @@ impl From<Refused> for io::Error {
 /// OS threads that have used it: a read with a time limit (`SO_RCVTIMEO`) then fails with EINTR.
 fn probe_aside() -> Result<Codes, Refused> {
     let thread = std::thread::Builder::new().name("tussah probe".to_owned());
-    match thread.spawn(probe) {
-        Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
-        Err(_) => probe(), // the probe decides, even without another OS thread
-    }
+    let thread = thread
+        .spawn(probe)
+        .map_err(refused("an OS thread for the probe"))?;
+    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 /// Tries the operations that files need. Some sandboxes permit a ring and then refuse its
 /// operations, so the probe also opens a file.
 fn probe() -> Result<Codes, Refused> {
-    let refused = |tried| {
-        move |error: io::Error| Refused {
-            tried,
-            came: Came::Error(Errno::from_io_error(&error).unwrap_or(Errno::IO)),
-        }
-    };
     if cfg!(miri) {
         return Err(refused("io_uring_setup")(Errno::NOSYS.into()));
     }
@@ -219,6 +217,14 @@ fn probe() -> Result<Codes, Refused> {
     let close = opcode::Close::new(types::Fd(fd as i32)).build();
     try_one(&mut ring, &close).map_err(refused("close"))?;
     Ok(Codes::of(&probe))
+}
+
+/// Returns a function that makes an error of `tried` the reason.
+fn refused(tried: &'static str) -> impl FnOnce(io::Error) -> Refused {
+    move |error| Refused {
+        tried,
+        came: Came::Error(Errno::from_io_error(&error).unwrap_or(Errno::IO)),
+    }
 }
 
 /// Runs one operation on an otherwise empty ring. Its entry points only at static data.
