@@ -44,7 +44,9 @@ pub(crate) fn file(input: TokenStream) -> TokenStream {
             expanded.unwrap_or_else(|diagnostics| {
                 let messages = diagnostics.iter();
                 let messages = messages.map(|error| error.render(source.file, &text));
-                failed(&messages.collect::<Vec<_>>().join("\n"), name.span())
+                let message = messages.collect::<Vec<_>>().join("\n");
+                // rustc writes the first of them.
+                failed(message.trim_start_matches("error: "), name.span())
             })
         }
         Err(error) => {

@@ -7,7 +7,8 @@ const NAME_LEN_MAX: usize = 64;
 const COMPARED_MAX: usize = 1000;
 
 /// Returns the known name that is most similar to a misspelt one, if any is similar.
-pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+#[must_use]
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if name.len() > NAME_LEN_MAX {
         return None;
     }

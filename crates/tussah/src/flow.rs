@@ -144,6 +144,7 @@ mod way;
 #[cfg(feature = "cli")]
 pub use self::cli::run_tests;
 #[cfg(feature = "cli")]
+#[doc(inline)]
 pub use crate::__flow_main as main;
 pub use tussah_macros::{Fields, module, weave, weave_file};
 

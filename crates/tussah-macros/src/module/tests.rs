@@ -80,7 +80,8 @@ fn what_is_no_module() {
     );
     check(
         "fn run(&self, a: &u64) {}",
-        "an item is taken by value, and the state of a flow by `&mut`",
+        "an item is taken by value, the state of a flow by `&mut`, and an output by \
+         `&impl Out<..>` or `&impl AsyncOut<..>`",
     );
     check(
         "fn run(&self, a: u64, s: &mut S, t: &mut S) {}",

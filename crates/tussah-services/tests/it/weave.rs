@@ -54,6 +54,16 @@ fn check_exits_with_the_kind_of_error() {
         (&error["line"], &error["severity"]),
         (&6.into(), &"error".into())
     );
+    std::fs::write(
+        path.join("near.weave"),
+        GRAPH.replace("use A,", "use Timr,"),
+    )
+    .expect("a file");
+    let (_, _, stderr) = tussah(path, &["check", "near.weave"]);
+    assert!(
+        stderr.contains("(`Timr`: did you mean `Timer`?, `B`)"),
+        "{stderr}"
+    );
     let (code, _, stderr) = tussah(path, &["check", "missing.weave"]);
     assert_eq!(code, 2);
     let expected = "error: cannot read missing.weave";

@@ -70,7 +70,8 @@ impl Port {
         if reference.mutability.is_none() {
             return Err(syn::Error::new_spanned(
                 of,
-                "an item is taken by value, and the state of a flow by `&mut`",
+                "an item is taken by value, the state of a flow by `&mut`, and an output by \
+                 `&impl Out<..>` or `&impl AsyncOut<..>`",
             ));
         }
         if is(&reference.elem, "Batch")

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use clap::Args;
-use tussah_weave::Modules;
+use tussah_weave::{Modules, suggest};
 
 use super::source::{Source, read};
 use super::{Others, Program};
@@ -41,12 +41,18 @@ impl Manifest {
     }
 }
 
-/// Returns the names of the modules that a file uses and the program does not have.
+/// Returns the names of the modules that a file uses and the program does not have, each with a
+/// similar name that the program has.
 pub(super) fn unknown(program: &Program, source: &Source) -> Vec<String> {
-    let known = program.modules.signatures();
+    let known = &program.modules.signatures().signatures;
     let imports = source.imports();
     imports
-        .filter(|path| !known.signatures.contains_key(&**path))
-        .map(|path| format!("`{path}`"))
+        .filter(|path| !known.contains_key(&**path))
+        .map(
+            |path| match suggest::nearest(&path, known.keys().map(String::as_str)) {
+                Some(near) => format!("`{path}`: did you mean `{near}`?"),
+                None => format!("`{path}`"),
+            },
+        )
         .collect()
 }
