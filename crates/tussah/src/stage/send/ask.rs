@@ -111,6 +111,29 @@ pub enum AskError {
     },
 }
 
+impl AskError {
+    /// Returns whether the stage has too much to do: it refused or shed the event, but is open. The
+    /// caller may try again later.
+    ///
+    /// ```
+    /// use tussah::stage::{AskError, Reason, Refusal};
+    ///
+    /// let refused = |why| AskError::Refused { stage: "database".into(), why };
+    /// assert!(refused(Refusal::Full).is_overload());
+    /// assert!(!refused(Refusal::Closed).is_overload());
+    /// let panicked = AskError::Ended { stage: "database".into(), reason: Reason::Panicked };
+    /// assert!(!panicked.is_overload());
+    /// ```
+    #[must_use]
+    pub fn is_overload(&self) -> bool {
+        match self {
+            Self::Refused { why, .. } => *why != Refusal::Closed,
+            Self::Ended { reason, .. } => *reason == Reason::Shed,
+            Self::Unanswered { .. } => false,
+        }
+    }
+}
+
 impl fmt::Display for AskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
