@@ -45,7 +45,7 @@ pub(crate) fn file(input: TokenStream) -> TokenStream {
                 let messages = diagnostics.iter();
                 let messages = messages.map(|error| error.render(source.file, &text));
                 let message = messages.collect::<Vec<_>>().join("\n");
-                // rustc writes the first of them.
+                // rustc itself writes `error: ` first.
                 failed(message.trim_start_matches("error: "), name.span())
             })
         }
