@@ -83,18 +83,20 @@ impl<E> State<E> {
     /// share if other servlets could work, too.
     fn share(&self) -> (usize, usize) {
         let len = usize::try_from(self.len).unwrap_or(usize::MAX);
-        // Another servlet could have started on the events behind a waiting event. Before the first
-        // batch has ended, any event may wait.
-        let is_unknown = self.counts.batches == 0 && !self.controllers.is_empty();
-        let is_waiting = self.service_mean_ns > WAITS * self.mean_ns;
-        let waits = self.kind == Kind::Blocking || is_waiting || is_unknown;
+        if self.counts.batches == 0 && !self.controllers.is_empty() && self.allowed() > 1 {
+            // Events of unknown duration. Those behind the first one would wait for it, and their
+            // time would pass for that of a service.
+            return (1, 1);
+        }
+        // Another servlet could have started on the events behind a waiting event.
+        let waits = self.kind == Kind::Blocking || self.service_mean_ns > WAITS * self.mean_ns;
         let able = if waits {
             self.allowed()
         } else {
             self.allowed().min(self.workers.max(1))
         };
         let lasts_ns = self.service_mean_ns * self.len as f64;
-        let shared = able > 1 && (lasts_ns > 2.0 * WORTH_NS || is_unknown);
+        let shared = able > 1 && lasts_ns > 2.0 * WORTH_NS;
         let fair = if shared { len.div_ceil(able) } else { len };
         let limit = self.batch.min(fair).max(1);
         if self.mean_ns == 0.0 || self.waiting > 0 || waits {

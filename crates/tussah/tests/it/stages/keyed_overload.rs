@@ -11,17 +11,17 @@ use tussah::time::sleep;
 use super::support::by;
 use crate::by_hand;
 
-const KEYS: u64 = 50;
 const MS: Duration = Duration::from_millis(1);
 
 /// Makes a keyed stage, each of whose events needs one of the permits for `service`.
 fn stage(
     network: &Network,
+    keys: u64,
     (target, permits, service): (Duration, usize, Duration),
 ) -> Result<Stage<Ask<u64, u64>, impl Sized + use<>>, BuildError> {
     let limit = Limit::new("database", permits);
-    let stage = network.stage("stage").target(target);
-    let stage = stage.keyed_by(|ask: &Ask<u64, u64>| ask.value % KEYS);
+    let stage = network.stage("stage").target(target).queue(5000);
+    let stage = stage.keyed_by(move |ask: &Ask<u64, u64>| ask.value % keys);
     stage.handler(move |_| {
         Ok(by(move |batch: &mut Batch<Ask<u64, u64>>| {
             let limit = limit.clone();
@@ -52,7 +52,7 @@ fn clients_that_wait_for_their_answers_get_them_in_time() -> Result<(), BuildErr
     runtime.block_on_spawned(async move {
         let network = Network::new("overload");
         let target = 50 * MS;
-        let stage = stage(&network, (target, 2, 2 * MS))?;
+        let stage = stage(&network, 50, (target, 2, 2 * MS))?;
         for client in 0..200 {
             let requests = stage.sender();
             drop(tussah::spawn(async move {
@@ -75,24 +75,28 @@ fn clients_that_wait_for_their_answers_get_them_in_time() -> Result<(), BuildErr
 
 #[test]
 fn events_beyond_the_capacity_are_refused() -> Result<(), BuildError> {
-    let (clock, runtime) = by_hand();
-    runtime.block_on_spawned(async move {
-        let network = Network::new("overload");
-        let target = 100 * MS;
-        let stage = stage(&network, (target, 1, MS))?;
-        let requests = stage.sender();
-        for step in 0..4000_u64 {
-            for value in 0..5 {
-                let requests = requests.clone();
-                drop(tussah::spawn(async move {
-                    requests.ask(step * 5 + value).await
-                }));
+    // One permit, or one key, whose events are handled one at a time.
+    for (keys, permits, service, per_ms) in [(50, 1, MS, 5), (1, 2, 10 * MS, 1)] {
+        let (clock, runtime) = by_hand();
+        runtime.block_on_spawned(async move {
+            let network = Network::new("overload");
+            let target = 100 * MS;
+            let stage = stage(&network, keys, (target, permits, service))?;
+            let requests = stage.sender();
+            for step in 0..4000_u64 {
+                for value in 0..per_ms {
+                    let (requests, value) = (requests.clone(), step * per_ms + value);
+                    drop(tussah::spawn(async move { requests.ask(value).await }));
+                }
+                pass(&clock, 1).await;
             }
-            pass(&clock, 1).await;
-        }
-        let stats = stage.stats();
-        assert!(stats.response.p90 <= target, "{stats:?}");
-        assert!(stats.refused > 10_000, "{stats:?}");
-        Ok(())
-    })
+            let stats = stage.stats();
+            // No more events wait than can be answered in time.
+            assert!(stats.queued as u32 * service <= target, "{stats:?}");
+            assert!(stats.refused > 2000 * per_ms, "{stats:?}");
+            assert!(keys == 1 || stats.response.p90 <= target, "{stats:?}");
+            Ok::<_, BuildError>(())
+        })?;
+    }
+    Ok(())
 }

@@ -190,6 +190,7 @@ impl Capacity {
         if self.fall.sum > FALL_SUM * self.doubt() + unseen {
             let Fall { finished, ns, .. } = std::mem::take(&mut self.fall);
             self.per_ns = Some(finished.max(1.0) / ns);
+            self.busy = able;
             self.cost.forget();
             (self.finished, self.service_ns, self.compute_ns) = (0.0, 0.0, 0.0);
             (self.backlog_finished, self.backlog_ns) = (0.0, 0.0);
