@@ -11,7 +11,7 @@
 //! | `draw FILE` | draws a graph as SVG or DOT |
 //! | `test FILE...` | runs the tests of files |
 //! | `tap SOCKET EDGE` | shows the items of an edge of a graph that runs with `--control SOCKET` |
-//! | `describe [MODULE...]` | prints the manifest of all modules as JSON, or describes some modules as text |
+//! | `describe [MODULE...]` | prints the manifest as JSON, or describes modules as text |
 //!
 //! # Parameters
 //! The value of a parameter comes from the first place in this list that sets it. As an example,

@@ -52,7 +52,7 @@ pub struct ParamSpec {
     pub count_max: u64,
     /// True if the argument may be omitted.
     pub optional: bool,
-    /// Returns an error if the argument is missing, or has a wrong type or value.
+    /// Returns an error if the argument is missing, or does not fit the parameter.
     pub check: fn(&Args) -> Result<(), String>,
 }
 

@@ -81,7 +81,7 @@ pub(crate) trait Instance: Any + Send {
     /// Returns whether the module blocks its OS thread.
     fn blocks(&self) -> bool;
     /// Reads what the graph needs of the arguments. Returns an error if an argument is missing, or
-    /// has a wrong type or value.
+    /// does not fit its parameter.
     fn read_args(&mut self) -> Result<(), String>;
     fn set_target(&mut self, target: Duration);
     /// Sets the limit around the instance.

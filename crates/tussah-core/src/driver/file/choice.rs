@@ -74,12 +74,8 @@ impl Files {
     pub(crate) fn choose(driver: FileDriver) -> io::Result<Self> {
         let value = std::env::var_os(VARIABLE);
         Self::choose_with(driver, value.as_deref(), || {
-            // A refusal may pass, for example if the process had too many open files.
             static PROBED: OnceLock<Codes> = OnceLock::new();
-            match PROBED.get() {
-                Some(codes) => Ok(codes.clone()),
-                None => probe_aside().inspect(|codes| drop(PROBED.set(codes.clone()))),
-            }
+            once(&PROBED, probe_aside)
         })
     }
 
@@ -179,6 +175,18 @@ impl From<Refused> for io::Error {
     }
 }
 
+/// Probes until a probe succeeds. A refusal may pass, for example if the process had too many open
+/// files.
+fn once(
+    known: &OnceLock<Codes>,
+    probe: impl FnOnce() -> Result<Codes, Refused>,
+) -> Result<Codes, Refused> {
+    match known.get() {
+        Some(codes) => Ok(codes.clone()),
+        None => probe().inspect(|codes| drop(known.set(codes.clone()))),
+    }
+}
+
 /// Probes in an OS thread of its own. Some time after a ring was closed, the kernel interrupts the
 /// OS threads that have used it: a read with a time limit (`SO_RCVTIMEO`) then fails with EINTR.
 fn probe_aside() -> Result<Codes, Refused> {
@@ -255,6 +263,15 @@ mod tests {
             tried: "io_uring_setup",
             came: Came::Error(Errno::PERM),
         })
+    }
+
+    #[test]
+    fn a_refusal_is_not_remembered() {
+        let known = OnceLock::new();
+        assert!(once(&known, refuse).is_err());
+        assert!(once(&known, || Ok(Codes([1; 4]))).is_ok());
+        let codes = once(&known, refuse).expect("it is known now");
+        assert!(codes.has(0));
     }
 
     fn check(driver: FileDriver, variable: Option<&str>, expected: &str) {

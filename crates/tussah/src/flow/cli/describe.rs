@@ -107,7 +107,7 @@ fn handling(module: &Signature) -> String {
     }
     let items = match module.parallelism {
         Parallelism::Element => "handles any number of items at the same time",
-        Parallelism::Ordered => "handles any number of items at the same time, in order",
+        Parallelism::Ordered => "handles any number of items at the same time; keeps their order",
         Parallelism::Flow => "handles one item of each flow at a time",
         Parallelism::Serial => "handles one item at a time",
     };

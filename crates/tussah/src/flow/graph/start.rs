@@ -22,7 +22,7 @@ impl Graph {
     /// start, everything that this call has created is removed.
     ///
     /// # Errors
-    /// Returns an error if an argument is missing, or has a wrong type or value; if a port is
+    /// Returns an error if an argument is missing, or does not fit its parameter; if a port is
     /// unknown, or a required port has no edge; or if the two ends of an edge have different types.
     /// Also returns an error if a port with several edges sends items that are not `Clone`, if a
     /// call leads to a module that blocks, or if a cycle of edges could deadlock. All of these

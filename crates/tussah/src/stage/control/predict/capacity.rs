@@ -167,8 +167,8 @@ impl Capacity {
     /// was work for all servlets all the time.
     pub(super) fn watch(&mut self, sample: &Sample<'_>, full: bool) {
         // Some servlets of a keyed stage find no free key, however many events wait. A few others
-        // are between two events.
-        let (busy, most) = (sample.servlets.busy as f64, self.servlets as f64);
+        // are between two events. A paused stage has none, but will have one.
+        let (busy, most) = (sample.servlets.busy.max(1) as f64, self.servlets as f64);
         let able = if 2.0 * busy < most { busy } else { most };
         self.busy = match full {
             true => self.busy + BUSY_PART * (able - self.busy),
@@ -363,31 +363,32 @@ mod tests {
     #[test]
     fn servlets_that_find_no_free_key_do_no_work() {
         let mut capacity = Capacity::default();
-        // 50 keys have events; each of these takes 60 ms.
-        let sample = Sample {
-            interval_ns: 10 * MS,
-            finished: 8,
-            service_ns: 8 * 60 * MS,
-            servlets: Servlets {
-                busy: 50,
-                target: 1000,
-                ..quiet().servlets
-            },
-            ..quiet()
-        };
-        let mut show = |full: bool| {
-            for _ in 0..200 {
+        let mut show = |busy: usize, full: bool| {
+            // Each event takes 60 ms.
+            let sample = Sample {
+                interval_ns: 10 * MS,
+                finished: busy as u64 / 6,
+                service_ns: busy as u64 / 6 * 60 * MS,
+                servlets: Servlets {
+                    busy,
+                    target: 1000,
+                    ..quiet().servlets
+                },
+                ..quiet()
+            };
+            for _ in 0..400 {
                 capacity.observe(&sample, false, 0.0);
                 capacity.watch(&sample, full);
             }
-            (
-                capacity.busy(),
-                per_ms(&capacity).map(|per_ms| (per_ms * 60.0).round()),
-            )
+            let at_once = per_ms(&capacity).map(|per_ms| (per_ms * 60.0).round());
+            (capacity.busy(), at_once)
         };
-        assert_eq!(show(true), (50, Some(50.0)));
-        // If no event waits, more servlets may find one.
-        assert_eq!(show(false), (1000, Some(1000.0)));
+        // 48 keys have events.
+        assert_eq!(show(48, true), (48, Some(48.0)));
+        // If no event waits, more servlets may find one, even after a pause.
+        assert_eq!(show(48, false), (1000, Some(1000.0)));
+        assert_eq!(show(0, true).0, 1);
+        assert_eq!(show(48, false), (1000, Some(1000.0)));
     }
 
     #[test]
