@@ -238,12 +238,13 @@ impl Controller for Predict {
             let far = self.load.far(&self.capacity, target_ns);
             self.far = self.credits(far + RESERVED_MAX * sample.workers as f64);
             let was = self.overloaded;
-            self.overloaded = if was {
+            let test = if was {
                 !self.load.fallen(sample, target_ns)
             } else {
                 let risen = self.load.risen(queued, wait_ns, sample, target_ns);
-                risen || waiting(sample) > far || self.is_past_limit(sample)
+                risen || waiting(sample) > far
             };
+            self.overloaded = test || self.is_past_limit(sample);
             self.was_limited = self.limit.is_some();
             if was != self.overloaded {
                 self.load.turned();

@@ -33,6 +33,16 @@ const STAND_QUEUE_MAX: f64 = 64.0;
 /// 10^7 arrivals at a load of 0.8. With 64 clients, it is reached after about 250 services.
 const STAND_SUM: f64 = 18.0;
 
+/// A queue is steady if its length stays within a band of `w` events while n events finish. By
+/// chance, at a load of 0.8, the length is a random walk that changes by a variance of 1.8 for each
+/// finished event. It stays within the band with a probability of about exp(-1.8 π² n / (2 (w +
+/// 2)^2)) (Feller, "An introduction to probability theory and its applications", vol. 1, chapter
+/// XIV). With n at least twice (w + 2)^2, this is once in 10^7. With arrivals at regular intervals,
+/// the length leaves the band because it falls by a fifth of n.
+const STEADY_BAND_MAX: f64 = 10.0;
+const STEADY_PER_SQUARE: f64 = 2.0;
+const STEADY_MIN: f64 = 64.0;
+
 /// After an overload, a smaller part of each sum is enough for another overload, because rejected
 /// clients come back. The part grows from this share to the whole sum within this number of
 /// services.
@@ -86,6 +96,7 @@ pub(super) struct Load {
     fall: f64,
     /// The evidence for a standing queue since waits were last short.
     stand: Stand,
+    steady: Steady,
     /// The number of services for which the last overload is still remembered.
     remembered: f64,
     threshold_scale: f64,
@@ -124,6 +135,36 @@ impl Stand {
         let queue = self.since.unwrap_or(0.0);
         let arrived = self.arrived.min(able);
         queue + arrived * (STAND.1 / STAND.0).ln() - able * (STAND.1 - STAND.0)
+    }
+}
+
+/// A test of whether the length of a queue stays the same while waits exceed the target, as in a
+/// closed loop: then each response is followed by the client's next request.
+#[derive(Debug, Default)]
+struct Steady {
+    /// The shortest and the longest queue; `None` while waits are within the target.
+    band: Option<(f64, f64)>,
+    finished: f64,
+}
+
+impl Steady {
+    fn observe(&mut self, queued: f64, finished: f64) {
+        let (low, high) = self.band.unwrap_or((queued, queued));
+        let (low, high) = (low.min(queued), high.max(queued));
+        if high - low > STEADY_BAND_MAX {
+            (self.band, self.finished) = (Some((queued, queued)), 0.0);
+        } else {
+            self.finished += if self.band.is_some() { finished } else { 0.0 };
+            self.band = Some((low, high));
+        }
+    }
+
+    fn is_steady(&self) -> bool {
+        let Some((low, high)) = self.band else {
+            return false;
+        };
+        let enough = STEADY_PER_SQUARE * (high - low + 2.0).powi(2);
+        self.finished > enough.max(STEADY_MIN)
     }
 }
 
@@ -180,6 +221,7 @@ impl Default for Load {
             taken: 0.0,
             fall: 0.0,
             stand: Stand::default(),
+            steady: Steady::default(),
             remembered: 0.0,
             threshold_scale: 1.0,
             clumps: Dispersion::default(),
@@ -231,6 +273,7 @@ impl Load {
         }
         if idle {
             self.stand = Stand::default();
+            self.steady = Steady::default();
         } else if self.stand.since.is_some() {
             self.stand.arrived += arrived;
             self.stand.ns += interval_ns;
@@ -275,6 +318,11 @@ impl Load {
         let slow = wait_ns > QUEUE_LONG_TARGETS * target_ns;
         let long = slow && queued > QUEUE_LONG * dispersion;
         let late = wait_ns > target_ns / 2.0;
+        if wait_ns > target_ns {
+            self.steady.observe(queued, sample.finished as f64);
+        } else {
+            self.steady = Steady::default();
+        }
         self.late = if late {
             self.late + sample.finished as f64
         } else {
@@ -306,6 +354,7 @@ impl Load {
         // Events that the queue's bound refuses may just as well be rejected early.
         let bounded = self.refused > 0 && self.slow_ns > QUEUE_STAYS * target_ns;
         bounded
+            || self.steady.is_steady()
             || late && self.rise > RISE_SUM * scale
             || late && self.stand.sum(queued / wait_ns) > STAND_SUM * scale
             || self.long_ns > QUEUE_STAYS * target_ns
@@ -327,6 +376,7 @@ impl Load {
     /// Forgets the evidence for the change that has been made, but not the overload itself.
     pub(super) fn turned(&mut self) {
         self.stand = Stand::default();
+        self.steady = Steady::default();
         self.remembered = MEMORY;
         (self.rise, self.fall) = (0.0, 0.0);
         (self.arrived, self.able, self.taken) = (0.0, 0.0, 0.0);

@@ -15,6 +15,11 @@ fn capacity() -> Capacity {
     capacity
 }
 
+/// Returns a change of the queue's length, so that it is not steady.
+fn swing(ms: u64) -> f64 {
+    (STEADY_BAND_MAX + 1.0) * (ms % 2) as f64
+}
+
 /// Returns the number of milliseconds after which an overload is detected, if that happens
 /// within 10 s.
 fn risen(arrived: impl Fn(u64) -> u64, idle: bool, queued: f64, wait_ms: f64) -> Option<u64> {
@@ -29,7 +34,7 @@ fn risen(arrived: impl Fn(u64) -> u64, idle: bool, queued: f64, wait_ms: f64) ->
         };
         load.observe(&sample, &capacity, idle, 0.0);
         let wait_ns = wait_ms * MS as f64;
-        load.risen(queued, wait_ns, &sample, 10.0 * MS as f64)
+        load.risen(queued + swing(*ms), wait_ns, &sample, 10.0 * MS as f64)
     })
 }
 
@@ -53,7 +58,8 @@ fn a_queue_that_stands_is_an_overload_and_sooner_if_there_was_one() {
             load.turned();
         }
         let capacity = capacity();
-        (0..195).find(|_| {
+        (0..195).find(|ms| {
+            let queued = queued + swing(*ms);
             let sample = Sample {
                 arrived,
                 finished: 10,
@@ -166,4 +172,29 @@ fn an_overload_is_over_when_less_arrives_or_nobody_is_rejected() {
     assert_eq!(fallen(8, 1), Some(50));
     assert_eq!(fallen(0, 1), Some(6));
     assert_eq!(fallen(10, 0), Some(640));
+}
+
+#[test]
+fn a_queue_that_stays_as_long_as_it_is_while_events_finish_is_an_overload() {
+    let found = |queued: fn(u64) -> f64, wait_ms: u64| {
+        let mut load = Load::default();
+        (0..200).find(|ms| {
+            let sample = Sample {
+                arrived: 1,
+                finished: 1,
+                ..quiet()
+            };
+            let wait_ns = (wait_ms * MS) as f64;
+            load.risen(queued(*ms), wait_ns, &sample, 10.0 * MS as f64)
+        })
+    };
+    assert_eq!(found(|_| 20.0, 11), Some(65));
+    // Twice the square of five and two.
+    assert_eq!(found(|ms| 20.0 + (ms % 6) as f64, 11), Some(99));
+    // All answers are within the target.
+    assert_eq!(found(|_| 20.0, 9), None);
+    // The queue gets shorter, by one in ten.
+    assert_eq!(found(|ms| 100.0 - (ms / 10) as f64, 11), None);
+    // The band is left, and another one begins.
+    assert_eq!(found(|ms| if ms < 50 { 20.0 } else { 40.0 }, 11), Some(115));
 }

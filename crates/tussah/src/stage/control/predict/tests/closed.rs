@@ -120,3 +120,29 @@ fn few_clients_that_pause_are_no_overload() {
         assert_eq!(Run::new(&stage, SECOND, 1).rejected.len(), 0);
     }
 }
+
+/// One servlet, whose events take 10 ms, or two, whose events take 2 ms.
+#[test]
+fn a_few_servlets_refuse_the_clients_of_a_closed_loop_as_soon() {
+    for (servlets, ms, count) in [(1, 10, 20), (1, 10, 100), (2, 2, 100)] {
+        let service = Service {
+            wait: Distribution::Constant(ms as f64 * MS as f64),
+            wait_share: 1.0,
+            ..Service::computing(Distribution::Constant(20_000.0))
+        };
+        let stage = Simulation {
+            until_ns: 5 * SECOND,
+            arrivals: clients(count, 0.0, Back::Soon),
+            ..servers(servlets, service)
+        };
+        let run = Run::new(&stage, 50 * MS, 1);
+        let first = run.rejected.iter().map(|outcome| outcome.ended_ns).min();
+        let first_ns = first.expect("some are refused");
+        let served = run.served.iter().filter(|one| one.ended_ns < first_ns);
+        let served = served.count();
+        assert!(
+            served < 100,
+            "{served} of {count} clients at {servlets} servlets"
+        );
+    }
+}
