@@ -20,7 +20,7 @@ use tussah::Runtime;
 use tussah::stage::control::{Controller, Settings};
 use tussah::stage::sim::{EventEnd, Outcome, Planned, Service, Simulation, Tick};
 use tussah::stage::{Batch, Event, Handler, Network, Sender, Stage};
-use tussah::sync::Semaphore;
+use tussah::sync::{Limit, Semaphore};
 
 use self::boxed::Boxed;
 use super::contender::Contender;
@@ -80,13 +80,16 @@ pub fn run(
         .build()
         .expect("the OS gives us a few threads");
     let permits = scenario.simulation.permits.first();
+    let permits = permits.map_or(usize::MAX >> 3, |permits| permits.1);
+    let is_limit = scenario.simulation.limits;
     let world = Arc::new(World {
         start: Instant::now(),
         simulation: scenario.simulation.clone(),
         outcomes: Mutex::default(),
         sends: Mutex::new(vec![Reverse(0); scenario.simulation.arrivals.clients as usize].into()),
         color: async_lock::Mutex::new(()),
-        permits: Semaphore::new(permits.map_or(usize::MAX >> 3, |permits| permits.1)),
+        permits: Semaphore::new(permits),
+        limit: is_limit.then(|| Limit::new("permits", permits)),
         planned_ns: AtomicU64::new(0),
         computed_ns: AtomicU64::new(0),
     });
@@ -137,8 +140,9 @@ struct World {
     sends: Mutex<BinaryHeap<Reverse<u64>>>,
     /// The lock of the hot color.
     color: async_lock::Mutex<()>,
-    /// The permits, one of which a handler holds.
+    /// The permits, one of which a handler holds, and the limit if the stage knows of the waits.
     permits: Semaphore,
+    limit: Option<Limit>,
     /// The planned and the actual computing time of all handlers.
     planned_ns: AtomicU64,
     computed_ns: AtomicU64,
@@ -236,9 +240,14 @@ impl Handler for Waiting {
             };
             world.compute(planned.compute_ns);
             if planned.hold_ns > 0 {
-                let permit = world.permits.acquire().await;
-                tussah::time::sleep(Duration::from_nanos(planned.hold_ns)).await;
-                drop(permit);
+                let hold = || tussah::time::sleep(Duration::from_nanos(planned.hold_ns));
+                if let Some(limit) = &world.limit {
+                    let _permit = limit.acquire().await;
+                    hold().await;
+                } else {
+                    let _permit = world.permits.acquire().await;
+                    hold().await;
+                }
             }
             if planned.wait_ns > 0 {
                 tussah::time::sleep(Duration::from_nanos(planned.wait_ns)).await;

@@ -14,7 +14,7 @@ use tussah_core::{consume_budget, quietly};
 
 use crate::stage::control::LimitUse;
 use crate::stage::observe::Digest;
-use crate::stage::{Class, wait_for};
+use crate::stage::{Class, WaitsFor, note_wait, wait_for};
 use crate::time::now;
 
 use self::state::{Line, State};
@@ -22,7 +22,9 @@ use self::state::{Line, State};
 /// A limit on concurrent use of a resource, such as a pool of connections or another server.
 ///
 /// A limit has a name, and counts the permits in use and the futures that wait for a permit. Clones
-/// share the permits.
+/// share the permits. If the handlers of a [stage](crate::stage) wait for permits, the stage
+/// measures these waits. A stage with a target therefore detects an overload of the limited resource
+/// sooner and more reliably than that of an unnamed one.
 ///
 /// Waiters get permits in order of arrival: a returned permit goes to the future that has waited
 /// longest. In contrast, waiters of a [`Semaphore`](super::Semaphore) may be overtaken. In a limit
@@ -148,7 +150,14 @@ impl Limit {
             ticket: None,
         };
         let _waiting = wait_for(self);
-        let since = poll_fn(|cx| place.poll(cx.waker())).await;
+        let since = poll_fn(|cx| {
+            let polled = place.poll(cx.waker());
+            if polled.is_pending() {
+                note_wait(WaitsFor::Permit);
+            }
+            polled
+        })
+        .await;
         LimitPermit {
             limit: self.clone(),
             class,

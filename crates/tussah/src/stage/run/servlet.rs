@@ -14,10 +14,10 @@ use super::turn::{Next, Servlet};
 use crate::stage::event::{Batch, Reason};
 use crate::stage::network::Network;
 use crate::stage::send::{
-    begin, begin_source, collecting, hand_over, is_quick, path, set_path, set_trace, take_held_up,
-    trace, waiting,
+    begin, begin_source, collecting, hand_over, is_quick, path, set_path, set_trace,
+    take_noted_wait, trace, waiting,
 };
-use crate::stage::state::{Run, Waits};
+use crate::stage::state::{Run, Waits, WaitsFor};
 use crate::sync::oneshot;
 
 /// A busy servlet. Dropping it returns the events that it has taken.
@@ -295,10 +295,11 @@ async fn handle<E: Send + 'static, G: Guard<Event = E>>(
             let waited_ns = run.resumed_ns;
             run.resumed_ns = stage.time.now_ns();
             let away_ns = run.resumed_ns.saturating_sub(waited_ns);
-            if std::mem::take(&mut run.held_up) {
-                run.held_up_ns += away_ns;
-            } else if run.yielded {
-                run.ready_ns += away_ns;
+            match std::mem::take(&mut run.waits_for) {
+                WaitsFor::Room => run.held_up_ns += away_ns,
+                WaitsFor::Permit => run.limited_ns += away_ns,
+                WaitsFor::Other if run.yielded => run.ready_ns += away_ns,
+                WaitsFor::Other => {}
             }
             begin(run.resumed_ns, run.exact);
             go_on(run);
@@ -312,6 +313,7 @@ async fn handle<E: Send + 'static, G: Guard<Event = E>>(
         let polling = future.as_mut().as_pin_mut();
         let polling = polling.expect("it is dropped when it has ended");
         let polled = caught(|| polling.poll(cx));
+        let waits_for = take_noted_wait();
         match polled {
             Some(Poll::Ready(())) => Poll::Ready(Some(())),
             None => Poll::Ready(None),
@@ -321,9 +323,9 @@ async fn handle<E: Send + 'static, G: Guard<Event = E>>(
                 run.compute_ns += now_ns.saturating_sub(run.resumed_ns);
                 run.resumed_ns = now_ns;
                 (run.trace, run.path) = (trace(), path());
-                run.held_up = take_held_up();
+                run.waits_for = waits_for;
                 run.yielded = tussah_core::has_yielded();
-                let changes = run.only_yields && !run.yielded || run.held_up != run.counts_held_up;
+                let changes = run.only_yields && !run.yielded || run.waits_for != run.counted;
                 if !run.waits || changes {
                     // Before the earlier keys of the run are free: what was sent for their events
                     // precedes what is sent for their next events.

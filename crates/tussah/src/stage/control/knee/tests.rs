@@ -275,6 +275,65 @@ fn more_permits_and_fewer_are_found() {
     assert!(good[0] > 0.9 * 2.0 * 1400.0, "{good:?}");
 }
 
+/// Eight permits of a limit: the stage knows which handlers wait for one.
+fn limit(load: f64) -> Simulation {
+    Simulation {
+        limits: true,
+        ..permits(load)
+    }
+}
+
+#[test]
+fn waits_for_a_limit_need_no_trial() {
+    use crate::stage::control::log::Change;
+    for load in [1.4, 3.0, 10.0] {
+        let goods: f64 = (1..=4)
+            .map(|seed| run(&limit(load), seed, SECOND, TARGET_NS).0[0])
+            .sum();
+        let share = goods / (4.0 * 3.0 * 800.0);
+        assert!(share > 0.96, "{share} at {load} times");
+        let auto = AutoTarget::new(Duration::from_nanos(TARGET_NS));
+        let log = limit(load).log(vec![Box::new(auto)], 1);
+        let servlets = log
+            .iter()
+            .filter(|decision| matches!(decision.change, Change::Servlets(..)));
+        let whys: Vec<Why> = servlets.map(|decision| decision.why).collect();
+        assert_eq!(whys.first(), Some(&Why::PermitsInUse), "{log}");
+        let trials = |why: &&Why| matches!(why, Why::TriesFewer | Why::TriesMore);
+        assert_eq!(whys.iter().filter(trials).count(), 0, "{log}");
+    }
+}
+
+#[test]
+fn the_services_of_a_burst_raise_no_target() {
+    use crate::stage::control::log::Change;
+    for limits in [true, false] {
+        let simulation = Simulation {
+            until_ns: 6 * SECOND,
+            limits,
+            queue_max: 5000,
+            arrivals: Arrivals {
+                bursts: vec![(0, 3000)],
+                ..Arrivals::steps(&[(0, 0.0), (3 * SECOND, 100.0)])
+            },
+            services: vec![(
+                0,
+                Service {
+                    hold: Distribution::Constant(10e6),
+                    ..Service::computing(Distribution::Constant(5_000.0))
+                },
+            )],
+            ..permits(0.0)
+        };
+        let auto = AutoTarget::new(Duration::from_nanos(TARGET_NS));
+        let log = simulation.log(vec![Box::new(auto)], 1);
+        let targets = log
+            .iter()
+            .filter(|decision| matches!(decision.change, Change::Target(..)));
+        assert_eq!(targets.count(), 0, "{limits}: {log}");
+    }
+}
+
 #[test]
 fn the_log_says_why() {
     use crate::stage::control::log::Change;

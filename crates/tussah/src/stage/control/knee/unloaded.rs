@@ -39,6 +39,9 @@ pub(super) struct Unloaded {
     known: f64,
     /// The start of the current window.
     from: Mark,
+    /// The number of batches, since the start of the stage, of which the last may have begun during
+    /// an excess.
+    clean_from: f64,
 }
 
 /// An estimate: the mean, the 90th percentile, and the number of batches.
@@ -65,6 +68,7 @@ impl Unloaded {
             p90_ns: 0.0,
             known: 0.0,
             from: Mark::default(),
+            clean_from: 0.0,
         }
     }
 
@@ -126,15 +130,22 @@ impl Unloaded {
         self.restart(history);
     }
 
-    /// Learns from a full window, while working off the excess takes `delay_ns`.
-    pub(super) fn learn(&mut self, delay_ns: f64, history: &History) {
+    /// Learns from a full window, while working off the excess takes `delay_ns`. If the excess is
+    /// not due to chance, `in_service` is the number of batches that are in service during it.
+    pub(super) fn learn(&mut self, delay_ns: f64, in_service: Option<f64>, history: &History) {
+        let near_ns = NEAR * self.effective_target_ns();
+        if let Some(in_service) = in_service.filter(|_| delay_ns >= near_ns) {
+            // These batches may still wait for each other when the excess has gone.
+            self.clean_from = history.total().batches + in_service;
+        }
         let (mean_ns, p90_ns, batches) = self.window(history);
         if batches < WINDOW {
             return;
         }
         let error_ns = self.deviation_ns() / batches.sqrt();
         let shorter = mean_ns < self.mean_ns - ERRORS * error_ns;
-        if shorter || delay_ns < NEAR * self.effective_target_ns() {
+        let is_clean = self.from.batches >= self.clean_from;
+        if shorter || is_clean && delay_ns < near_ns {
             let part = if shorter { SHORTER } else { LONGER };
             self.mean_ns += part * (mean_ns - self.mean_ns);
             self.p90_ns += part * (p90_ns - self.p90_ns);
@@ -211,17 +222,17 @@ mod tests {
         assert_eq!(mean(&unloaded), 10.0);
         for _ in 0..100 {
             show(&mut history, 32, 40, 0.0);
-            unloaded.learn(20.0 * MS as f64, &history);
+            unloaded.learn(20.0 * MS as f64, None, &history);
         }
         assert_eq!(mean(&unloaded), 10.0);
         for _ in 0..100 {
             show(&mut history, 32, 40, 0.0);
-            unloaded.learn(0.0, &history);
+            unloaded.learn(0.0, None, &history);
         }
         assert_eq!(mean(&unloaded), 40.0);
         for _ in 0..20 {
             show(&mut history, 32, 5, 0.0);
-            unloaded.learn(90.0 * MS as f64, &history);
+            unloaded.learn(90.0 * MS as f64, None, &history);
         }
         assert_eq!(mean(&unloaded), 5.0);
     }
