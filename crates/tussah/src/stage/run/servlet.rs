@@ -259,9 +259,18 @@ struct Outcome {
     has_panicked: bool,
 }
 
-/// Continues the trace and the path of the event that a waiting handler took last.
+/// Ends a wait of a handler, and continues the trace and the path of the event that it took last.
 #[inline]
-fn go_on<E>(run: &mut Run<E>) {
+fn go_on<E>(run: &mut Run<E>, now_ns: u64) {
+    let waited_ns = std::mem::replace(&mut run.resumed_ns, now_ns);
+    let away_ns = now_ns.saturating_sub(waited_ns);
+    match std::mem::take(&mut run.waits_for) {
+        WaitsFor::Room => run.held_up_ns += away_ns,
+        WaitsFor::Permit => run.limited_ns += away_ns,
+        WaitsFor::Other if run.yielded => run.ready_ns += away_ns,
+        WaitsFor::Other => {}
+    }
+    begin(now_ns, run.exact);
     if run.trace != 0 {
         set_trace(run.trace);
     }
@@ -292,17 +301,7 @@ async fn handle<E: Send + 'static, G: Guard<Event = E>>(
     let mut suspended = false;
     let polled = poll_fn(|cx| {
         if suspended {
-            let waited_ns = run.resumed_ns;
-            run.resumed_ns = stage.time.now_ns();
-            let away_ns = run.resumed_ns.saturating_sub(waited_ns);
-            match std::mem::take(&mut run.waits_for) {
-                WaitsFor::Room => run.held_up_ns += away_ns,
-                WaitsFor::Permit => run.limited_ns += away_ns,
-                WaitsFor::Other if run.yielded => run.ready_ns += away_ns,
-                WaitsFor::Other => {}
-            }
-            begin(run.resumed_ns, run.exact);
-            go_on(run);
+            go_on(run, stage.time.now_ns());
         }
         if let Some(cancelled) = &mut cancelled
             && cancelled.as_mut().poll(cx).is_ready()
@@ -313,7 +312,7 @@ async fn handle<E: Send + 'static, G: Guard<Event = E>>(
         let polling = future.as_mut().as_pin_mut();
         let polling = polling.expect("it is dropped when it has ended");
         let polled = caught(|| polling.poll(cx));
-        let waits_for = take_noted_wait();
+        let noted = take_noted_wait();
         match polled {
             Some(Poll::Ready(())) => Poll::Ready(Some(())),
             None => Poll::Ready(None),
@@ -323,7 +322,7 @@ async fn handle<E: Send + 'static, G: Guard<Event = E>>(
                 run.compute_ns += now_ns.saturating_sub(run.resumed_ns);
                 run.resumed_ns = now_ns;
                 (run.trace, run.path) = (trace(), path());
-                run.waits_for = waits_for;
+                run.waits_for = noted;
                 run.yielded = tussah_core::has_yielded();
                 let changes = run.only_yields && !run.yielded || run.waits_for != run.counted;
                 if !run.waits || changes {
