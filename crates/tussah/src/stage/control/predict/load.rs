@@ -37,11 +37,13 @@ const STAND_SUM: f64 = 18.0;
 /// chance, at a load of 0.8, the length is a random walk that changes by a variance of 1.8 for each
 /// finished event. It stays within the band with a probability of about exp(-1.8 π² n / (2 (w +
 /// 2)^2)) (Feller, "An introduction to probability theory and its applications", vol. 1, chapter
-/// XIV). With n at least twice (w + 2)^2, this is once in 10^7. With arrivals at regular intervals,
-/// the length leaves the band because it falls by a fifth of n.
+/// XIV). With n at least twice (w + 2)^2, this is once in 10^7. Arrivals at regular intervals leave
+/// the band, since they are fewer by a fifth of n. Of the events between two samples, at most a few
+/// count, since the length may leave the band unseen.
 const STEADY_BAND_MAX: f64 = 10.0;
 const STEADY_PER_SQUARE: f64 = 2.0;
 const STEADY_MIN: f64 = 64.0;
+const STEADY_STEP_MAX: f64 = 4.0;
 
 /// After an overload, a smaller part of each sum is enough for another overload, because rejected
 /// clients come back. The part grows from this share to the whole sum within this number of
@@ -154,16 +156,16 @@ impl Steady {
         if high - low > STEADY_BAND_MAX {
             (self.band, self.finished) = (Some((queued, queued)), 0.0);
         } else {
-            self.finished += if self.band.is_some() { finished } else { 0.0 };
+            if self.band.is_some() {
+                self.finished += finished.min(STEADY_STEP_MAX);
+            }
             self.band = Some((low, high));
         }
     }
 
     fn is_steady(&self) -> bool {
-        let Some((low, high)) = self.band else {
-            return false;
-        };
-        let enough = STEADY_PER_SQUARE * (high - low + 2.0).powi(2);
+        let width = self.band.map_or(0.0, |(low, high)| high - low);
+        let enough = STEADY_PER_SQUARE * (width + 2.0).powi(2);
         self.finished > enough.max(STEADY_MIN)
     }
 }

@@ -176,25 +176,30 @@ fn an_overload_is_over_when_less_arrives_or_nobody_is_rejected() {
 
 #[test]
 fn a_queue_that_stays_as_long_as_it_is_while_events_finish_is_an_overload() {
-    let found = |queued: fn(u64) -> f64, wait_ms: u64| {
+    let found = |finished: u64, queued: fn(u64) -> f64, wait_ms: u64| {
         let mut load = Load::default();
         (0..200).find(|ms| {
             let sample = Sample {
-                arrived: 1,
-                finished: 1,
+                arrived: finished,
+                finished,
                 ..quiet()
             };
             let wait_ns = (wait_ms * MS) as f64;
             load.risen(queued(*ms), wait_ns, &sample, 10.0 * MS as f64)
         })
     };
-    assert_eq!(found(|_| 20.0, 11), Some(65));
+    assert_eq!(found(1, |_| 20.0, 11), Some(65));
+    // Samples between which many events finish show little.
+    assert_eq!(found(50, |_| 20.0, 11), Some(17));
     // Twice the square of five and two.
-    assert_eq!(found(|ms| 20.0 + (ms % 6) as f64, 11), Some(99));
+    assert_eq!(found(1, |ms| 20.0 + (ms % 6) as f64, 11), Some(99));
     // All answers are within the target.
-    assert_eq!(found(|_| 20.0, 9), None);
+    assert_eq!(found(1, |_| 20.0, 9), None);
     // The queue gets shorter, by one in ten.
-    assert_eq!(found(|ms| 100.0 - (ms / 10) as f64, 11), None);
+    assert_eq!(found(1, |ms| 100.0 - (ms / 10) as f64, 11), None);
     // The band is left, and another one begins.
-    assert_eq!(found(|ms| if ms < 50 { 20.0 } else { 40.0 }, 11), Some(115));
+    assert_eq!(
+        found(1, |ms| if ms < 50 { 20.0 } else { 40.0 }, 11),
+        Some(115)
+    );
 }
