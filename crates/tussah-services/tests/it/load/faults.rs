@@ -57,7 +57,9 @@ fn unsolicited_responses_are_errors() {
     let summary = summary(&format!("{} {options}", server.url()));
     assert_eq!((summary.requests.served, summary.requests.failed), (10, 10));
     assert_eq!(summary.errors["unsolicited"], 10, "{:?}", summary.errors);
-    assert_eq!(server.see(|seen| seen.connections), 10, "each is closed");
+    // Each is closed. One client may connect again before the other makes the last request.
+    let connections = server.see(|seen| seen.connections);
+    assert!((10..=11).contains(&connections), "{connections}");
     let expected = format!("{} {options} --expect errors<=0%", server.url());
     let (status, text) = ended(&expected);
     assert_eq!(status, 3, "{text}");
