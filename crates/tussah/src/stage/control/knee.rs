@@ -25,12 +25,6 @@
 //!   slack. C and S may change, so the controller occasionally tries half or twice the number and
 //!   compares again. After an unsuccessful trial, it waits twice as long before the next one.
 //!
-//! # Known waits
-//! A stage measures how long its handlers wait for permits of a [`Limit`](crate::sync::Limit), and
-//! how many of them do. If half of an excess waits for permits, these are scarce: the controller
-//! goes from free to held without a trial. S does not include these waits. While handlers wait for
-//! permits, more events in service cannot complete more events, so the controller makes no trials.
-//!
 //! All decisions count events over time. Only S uses service times, and only at almost no load:
 //! while most services are still running, only the short ones have ended, so the mean of their
 //! times would be too low. [`pace`] describes the comparison and related work.
@@ -240,13 +234,6 @@ impl Knee {
         self.rate * (self.unloaded.mean_ns() + self.slack_ns())
     }
 
-    /// Returns the number in service that keeps the permits of a limit in use, if services take
-    /// `own_ns` without the waits for permits. One more than these takes a returned permit
-    /// immediately.
-    fn wanted_beyond(&self, own_ns: f64) -> f64 {
-        self.wanted().max(self.rate * own_ns + 1.0)
-    }
-
     /// Returns whether no event has waited for long enough to conclude that nothing is scarce.
     fn is_calm(&mut self, sample: &Sample<'_>, full: bool) -> bool {
         if sample.queue_len > 0 || full {
@@ -360,31 +347,18 @@ impl Knee {
             return;
         }
         self.rate = pace.per_ns();
-        let is_known = pace.lacks_permits();
-        let (service_ns, why) = if is_known {
-            (pace.mean_ns(), Why::PermitsInUse)
-        } else {
-            (servlets / self.rate, Why::MoreDoNoMore)
-        };
+        let service_ns = servlets / self.rate;
         self.unloaded.lower(service_ns);
-        let wanted = if is_known {
-            self.wanted_beyond(service_ns)
-        } else {
-            self.wanted()
-        };
+        let wanted = self.wanted();
         let doubt = 2.0 / pace.batches.sqrt();
         self.rest -= 1.0;
         if wanted > servlets * 1.05 {
             let servlets = wanted.min(1.5 * servlets).ceil().min(max);
-            self.hold(servlets, why);
+            self.hold(servlets, Why::MoreDoNoMore);
         } else if wanted < servlets * (1.0 - doubt).min(0.8) && servlets > 1.0 {
             let fewer = wanted.max(0.5 * servlets).round().min(servlets - 1.0);
-            if is_known {
-                self.hold(fewer, why);
-            } else {
-                self.turn(fewer, Some(pace), max);
-            }
-        } else if !is_known && self.rest <= 0.0 && pace.batches >= 2.0 * RATE {
+            self.turn(fewer, Some(pace), max);
+        } else if self.rest <= 0.0 && pace.batches >= 2.0 * RATE {
             self.tried_more = !self.tried_more;
             let short = service_ns < self.unloaded.own_target_ns() / 4.0;
             if self.tried_more || short || servlets < SERVLETS_MIN {

@@ -46,9 +46,6 @@ pub struct Sample<'a> {
     /// The part of `service_ns` during which handlers waited for capacity in the queues of other
     /// stages.
     pub held_up_ns: u64,
-    /// The part of `service_ns` during which handlers waited for a permit of a
-    /// [`Limit`](crate::sync::Limit).
-    pub limited_ns: u64,
     /// The part of `service_ns` during which handlers waited for a worker after a yield
     /// (`yield_now`).
     pub ready_ns: u64,
@@ -56,7 +53,7 @@ pub struct Sample<'a> {
     /// change of the number of servlets.
     pub fresh_batches: u64,
     /// The sum of the squared batch durations, excluding waits for capacity in the queues of other
-    /// stages and waits for permits, in seconds squared.
+    /// stages, in seconds squared.
     pub service_squares: f64,
     /// The number of bytes transferred by the socket operations that finished in the interval; 0 if
     /// the controller does not control sockets.
@@ -70,9 +67,6 @@ pub struct Sample<'a> {
     /// began. A yield does not count as waiting, and servlets that are waiting for capacity in
     /// another stage's queue are not counted.
     pub waiting: usize,
-    /// The number of busy servlets whose handlers are waiting for a permit of a
-    /// [`Limit`](crate::sync::Limit).
-    pub limited: usize,
     /// The number of servlets that can compute at the same time, which is the number of the
     /// runtime's workers.
     pub workers: usize,

@@ -12,7 +12,7 @@ use crate::stage::queue::{
     Lacks, Next, PATIENCE, PATIENCE_LONG, PATIENCE_MAX, Senders, Waiter, Wanted,
 };
 use crate::stage::run::{Inner, Shared};
-use crate::stage::state::{Gate, How, State, WaitsFor};
+use crate::stage::state::{Gate, How, State};
 
 impl<E: Send + 'static> Shared<E> {
     /// Queues a refused sender for room, and returns its number.
@@ -50,7 +50,7 @@ impl<E: Send + 'static> Shared<E> {
                     }
                     Next::Wait => {}
                 }
-                here::note_wait(WaitsFor::Room);
+                here::hold_up();
                 return Poll::Pending;
             }
         })

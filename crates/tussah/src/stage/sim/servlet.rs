@@ -4,7 +4,7 @@ use super::engine::{Action, Engine};
 use super::stage::Job;
 use super::{EventEnd, Outcome};
 use crate::stage::event::Batch;
-use crate::stage::state::{Run, WaitsFor};
+use crate::stage::state::Run;
 
 /// A servlet of a stage, between two events of its run or within one.
 pub(super) struct Servlet {
@@ -100,11 +100,7 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
     pub(super) fn go_on(&mut self, id: usize) {
         let servlet = &mut self.servlets[id];
         if std::mem::take(&mut servlet.suspended) {
-            let run = &mut servlet.run;
-            let suspended_ns = std::mem::replace(&mut run.resumed_ns, self.now_ns);
-            if std::mem::take(&mut run.waits_for) == WaitsFor::Permit {
-                run.limited_ns += self.now_ns - suspended_ns;
-            }
+            servlet.run.resumed_ns = self.now_ns;
         }
         loop {
             let goes_on = match self.servlets[id].phase {
@@ -227,11 +223,6 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
 
     /// Notes that a servlet waits and needs no CPU in the meantime.
     pub(super) fn suspend(&mut self, id: usize) {
-        self.suspend_for(id, WaitsFor::Other);
-    }
-
-    /// Notes that a servlet waits for this and needs no CPU in the meantime.
-    pub(super) fn suspend_for(&mut self, id: usize, waits_for: WaitsFor) {
         if self.system.blocking {
             return;
         }
@@ -240,13 +231,10 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
         run.compute_ns += self.now_ns - run.resumed_ns;
         run.resumed_ns = self.now_ns;
         servlet.suspended = true;
-        run.waits_for = waits_for;
         if !run.waits {
             let number = servlet.stage;
             self.stages[number].state.waits(run);
             self.wake_servlet(number);
-        } else if run.waits_for != run.counted {
-            self.stages[servlet.stage].state.waits_after_all(run);
         }
     }
 

@@ -6,7 +6,6 @@ use super::engine::Engine;
 use super::servlet::Phase;
 use super::stage::{From, Job};
 use super::system::{Backoff, Step};
-use crate::stage::state::WaitsFor;
 
 impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
     fn steps(&self, id: usize) -> &'a [Step] {
@@ -108,9 +107,7 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
     fn hold(&mut self, id: usize, resource: usize, ns: u64) -> bool {
         self.servlets[id].phase = Phase::Held(resource, ns);
         let has_permit = self.resources[resource].hold(id);
-        if !has_permit && self.system.limits {
-            self.suspend_for(id, WaitsFor::Permit);
-        } else if !has_permit {
+        if !has_permit {
             self.suspend(id);
         }
         has_permit

@@ -33,10 +33,9 @@ pub(crate) struct Counts {
     pub(crate) service_ns: u64,
     pub(crate) compute_ns: u64,
     pub(crate) held_up_ns: u64,
-    pub(crate) limited_ns: u64,
     pub(crate) ready_ns: u64,
-    /// The sum over batches of the squares of their part of `service_ns` without `held_up_ns` and
-    /// `limited_ns`, in square seconds.
+    /// The sum over batches of the squares of their part of `service_ns` without `held_up_ns`, in
+    /// square seconds.
     pub(crate) service_squares: f64,
     /// The part of `batches` that began after the last change of the number of servlets.
     pub(crate) fresh_batches: u64,
@@ -64,7 +63,6 @@ pub(crate) struct Now {
     pub(crate) batch_max: usize,
     pub(crate) servlets: Servlets,
     pub(crate) waiting: usize,
-    pub(crate) limited: usize,
     pub(crate) workers: usize,
     pub(crate) blocking: bool,
     pub(crate) process_servlets: usize,

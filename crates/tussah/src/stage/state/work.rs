@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::staff::WORTH_NS;
-use super::{Kind, Run, State, WaitsFor};
+use super::{Kind, Run, State};
 use crate::stage::control::{Departure, Order, Verdict};
 use crate::stage::event::{Batch, Class, Event, Reason, class_of, queued_ns};
 use crate::stage::queue::{CHUNK_MAX, Queue};
@@ -242,7 +242,7 @@ impl<E> State<E> {
         self.waiting += 1;
         run.only_yields = run.yielded;
         self.yielding += usize::from(run.yielded);
-        self.count_waits(run);
+        self.count_held_up(run);
         self.give_back(run, &mut Batch::default());
         // Only the key of the batch stays busy.
         let last = run.keys.pop();
@@ -259,21 +259,15 @@ impl<E> State<E> {
     }
 
     /// Notes that a handler now waits for something else: it had only yielded so far, or it begins
-    /// or ends to wait for room in another stage or for a permit.
+    /// or ends to wait for room in another stage.
     pub(crate) fn waits_after_all(&mut self, run: &mut Run<E>) {
         self.yielding -= usize::from(std::mem::take(&mut run.only_yields));
-        self.count_waits(run);
+        self.count_held_up(run);
     }
 
-    fn count_waits(&mut self, run: &mut Run<E>) {
-        let was = std::mem::replace(&mut run.counted, run.waits_for);
-        for (count, cause) in [
-            (&mut self.held_up, WaitsFor::Room),
-            (&mut self.limited, WaitsFor::Permit),
-        ] {
-            *count += usize::from(run.waits_for == cause);
-            *count -= usize::from(was == cause);
-        }
+    fn count_held_up(&mut self, run: &mut Run<E>) {
+        self.held_up += usize::from(run.held_up);
+        self.held_up -= usize::from(std::mem::replace(&mut run.counts_held_up, run.held_up));
     }
 
     fn count_responses(&mut self, batch: &mut Batch<E>, now_ns: u64) {
@@ -295,7 +289,7 @@ impl<E> State<E> {
         self.give_back(run, batch);
         if std::mem::take(&mut run.waits) {
             self.waiting -= 1;
-            run.waits_for = WaitsFor::Other;
+            run.held_up = false;
             self.waits_after_all(run);
         }
         self.ease_relief();
@@ -334,10 +328,8 @@ impl<E> State<E> {
         self.counts.service_ns += service_ns;
         let held_up_ns = share(std::mem::take(&mut run.held_up_ns));
         self.counts.held_up_ns += held_up_ns;
-        let limited_ns = share(std::mem::take(&mut run.limited_ns));
-        self.counts.limited_ns += limited_ns;
         if batches > 0 {
-            let own_s = service_ns.saturating_sub(held_up_ns + limited_ns) as f64 / 1e9;
+            let own_s = service_ns.saturating_sub(held_up_ns) as f64 / 1e9;
             self.counts.service_squares += own_s * own_s / batches as f64;
             if run.begun_ns > self.retuned_ns {
                 self.counts.fresh_batches += batches;

@@ -11,7 +11,6 @@
 //! probing up and down, as this controller does. Little's law is from "A proof for the queuing
 //! formula L = λW" (Operations Research 1961).
 
-use super::history::own_ns;
 use crate::stage::control::Sample;
 
 /// The minimum number of batches of a comparison, in all and for each servlet. Before that,
@@ -47,9 +46,6 @@ const FALL_BATCHES: f64 = 64.0;
 /// ended in the earlier period.
 const BEGINS: f64 = 4.0;
 
-/// The mean number of servlets that wait for permits above which the permits are scarce.
-const LIMITED_MIN: f64 = 0.5;
-
 /// The share of the workers' time above which the workers are the scarce resource.
 const WORKERS_FULL: f64 = 0.9;
 
@@ -76,8 +72,6 @@ pub(super) struct Pace {
     /// The sum of the service times, and of their squares.
     times_ns: f64,
     squares: f64,
-    /// The sum of the times for which the batches waited for permits.
-    limited_ns: f64,
     /// The sum of the computing times, and the time that all workers had.
     compute_ns: f64,
     able_ns: f64,
@@ -86,9 +80,8 @@ pub(super) struct Pace {
 impl Pace {
     pub(super) fn add(&mut self, sample: &Sample<'_>) {
         self.batches += sample.batches as f64;
-        self.times_ns += own_ns(sample);
+        self.times_ns += sample.service_ns.saturating_sub(sample.held_up_ns) as f64;
         self.squares += sample.service_squares * 1e18;
-        self.limited_ns += sample.limited_ns as f64;
         self.compute_ns += sample.compute_ns as f64;
         self.able_ns += sample.interval_ns as f64 * sample.workers as f64;
         let ns = sample.busy_ns as f64;
@@ -115,12 +108,6 @@ impl Pace {
 
     fn in_service(&self) -> f64 {
         self.servlets_ns / self.ns.max(1.0)
-    }
-
-    /// Returns whether permits are known to be scarce, because servlets wait for them. By Little's
-    /// law, the waits per time are the mean number of these servlets.
-    pub(super) fn lacks_permits(&self) -> bool {
-        self.limited_ns > LIMITED_MIN * self.ns
     }
 
     /// Returns whether the throughput is far below the earlier throughput.
