@@ -341,8 +341,13 @@ pub struct Arrival {
     /// The part of `queue_len` that the stage serves before this event: the credits of queued
     /// events of the same class and of classes with smaller numbers. If the classes have shares,
     /// this is the part that the stage will have served when all queued events of the same class
-    /// have left the queue.
+    /// have left the queue. In a keyed stage, this is instead the number of credits that the stage
+    /// serves before this event, if the keys take turns and their queues stay as long as they are.
     pub ahead: u64,
+    /// In a keyed stage, the number of queued events of the same key, plus one if an event of this
+    /// key is in service; 0 if the event could begin immediately. `None` if the stage has no keys,
+    /// or does not count the events of each key.
+    pub of_key: Option<u64>,
     /// The number of events in service.
     pub in_service: u64,
     /// The time of the arrival, in nanoseconds since the process created its first network.

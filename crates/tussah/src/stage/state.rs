@@ -290,13 +290,31 @@ impl<E> State<E> {
         if self.classes == 1 {
             return self.credits();
         }
-        let events = self.all_classes.ahead(class, &self.queued);
-        let credits = if self.credits == self.len {
+        self.in_credits(self.all_classes.ahead(class, &self.queued)) + self.reserved
+    }
+
+    /// Returns the same for an event that the queue has looked at, if the queue counts the events
+    /// of each key, and the number of events of the key.
+    fn ahead_of_key(&self, class: usize) -> Option<(u64, u64)> {
+        let Queue::Keyed(keyed) = &self.queue else {
+            return None;
+        };
+        let turns = keyed.turns()?;
+        let (turn, _) = self.share();
+        let others = self.all_classes.ahead(class, &self.queued);
+        let others = others.saturating_sub(turns.queued);
+        let ahead = turns.ahead(turn as u64, others, self.in_service);
+        let of_key = turns.queued + u64::from(turns.is_busy);
+        Some((self.in_credits(ahead), of_key))
+    }
+
+    /// Returns the cost of this many queued events, if each has the mean cost.
+    fn in_credits(&self, events: u64) -> u64 {
+        if self.credits == self.len {
             events
         } else {
             (events as f64 * self.credits as f64 / self.len.max(1) as f64) as u64
-        };
-        credits + self.reserved
+        }
     }
 
     #[inline]

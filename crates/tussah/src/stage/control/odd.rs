@@ -119,6 +119,7 @@ impl Odd {
             cohort: self.number() as u16,
             queue_len: self.number(),
             ahead: self.number(),
+            of_key: (self.number() == 0).then(|| self.number()),
             in_service: self.number(),
             now_ns: self.number(),
             random: self.number(),

@@ -21,6 +21,11 @@
 //! - A test compares the throughput with the capacity. It detects a stage that has become slower,
 //!   just as quickly.
 //!
+//! In a stage with keys, an event waits for all earlier events of its key, even if most servlets
+//! are idle. A key therefore has a room of its own, which is that of a stage with one servlet. For
+//! an event of another key, only one turn of the busy key counts. So an overload of a few keys does
+//! not make the stage reject events of the others.
+//!
 //! Rejected clients retry, perhaps all at once. For some time after an overload, less evidence is
 //! therefore enough to start another one.
 //!
@@ -30,6 +35,7 @@
 //! ms; this controller uses statistical tests instead.
 
 mod capacity;
+mod keys;
 mod limit;
 mod load;
 mod room;
@@ -39,8 +45,9 @@ mod tests;
 use std::time::Duration;
 
 use self::capacity::Capacity;
+use self::keys::Keys;
 pub(super) use self::limit::{Learned, Limit};
-use self::load::Load;
+use self::load::{Load, Queue};
 use self::room::WAIT_SHARE_MAX;
 use super::{
     Admission, Arrival, Cadence, Controller, Departure, Owns, Rule, Sample, Settings, Verdict,
@@ -71,6 +78,9 @@ const SLOT_NS_MAX: u64 = 10_000_000;
 /// the queued events of its own class and of classes with smaller numbers. Classes with larger
 /// numbers are therefore rejected first. If the classes have shares, the queued events ahead are
 /// those that the stage serves before this event.
+///
+/// In a keyed stage, the events ahead are those that the stage serves before this event if the keys
+/// take turns. An event is also rejected if its own key has too many events.
 #[derive(Debug)]
 pub struct Predict {
     target_ns: u64,
@@ -111,6 +121,7 @@ pub struct Predict {
     limit: Option<Limit>,
     was_limited: bool,
     load: Load,
+    keys: Keys,
     /// Events in the queue at the last sample.
     queued: f64,
     /// The factor applied to the budget of a wait; less than 1 while responses take longer than
@@ -149,6 +160,7 @@ impl Predict {
             limit: None,
             was_limited: false,
             load: Load::default(),
+            keys: Keys::default(),
             queued: 0.0,
             correction: 1.0,
             response_mean_ns: 0.0,
@@ -230,19 +242,28 @@ impl Controller for Predict {
         self.lowest = sample.classes.len().clamp(1, CLASSES_MAX) as u8 - 1;
         self.correct(sample);
         if let Some(per_ns) = self.capacity.per_ns() {
-            let wait_ns = queued / per_ns;
             let target_ns = self.target_ns as f64;
             let taken = sample.admitted as f64 - sample.shed as f64 - (queued - self.queued);
             self.load
                 .observe(sample, &self.capacity, idle, taken.max(0.0));
-            let far = self.load.far(&self.capacity, target_ns);
+            let far = self.load.far(&self.capacity, per_ns, target_ns);
             self.far = self.credits(far + RESERVED_MAX * sample.workers as f64);
+            let mut queue = Queue {
+                len: queued,
+                wait_ns: queued / per_ns,
+            };
+            let mut is_far = waiting(sample) > far;
+            if let Some((longest, is_long)) = self.longest_of_keys(sample) {
+                is_far |= is_long;
+                if longest.wait_ns > queue.wait_ns {
+                    queue = longest;
+                }
+            }
             let was = self.overloaded;
             let test = if was {
                 !self.load.fallen(sample, target_ns)
             } else {
-                let risen = self.load.risen(queued, wait_ns, sample, target_ns);
-                risen || waiting(sample) > far
+                self.load.risen(queue, per_ns, sample, target_ns) || is_far
             };
             self.overloaded = test || self.is_past_limit(sample);
             self.was_limited = self.limit.is_some();
@@ -278,17 +299,15 @@ impl Controller for Predict {
             .asked_credits
             .saturating_add(u64::from(arrival.credits));
         self.found_idle |= arrival.queue_len == 0 && arrival.in_service < self.servlets;
-        if !self.overloaded {
-            return if arrival.ahead < self.far {
-                Admission::Admit
-            } else {
-                Admission::Reject
-            };
-        }
-        let in_service = arrival.in_service.saturating_mul(self.cost_256) >> 8;
-        let ahead = arrival.ahead.saturating_add(in_service);
-        let class = arrival.class.0.min(self.lowest);
-        if ahead < self.room[usize::from(class)] {
+        let has_room = if self.overloaded {
+            let in_service = arrival.in_service.saturating_mul(self.cost_256) >> 8;
+            let ahead = arrival.ahead.saturating_add(in_service);
+            let class = arrival.class.0.min(self.lowest);
+            ahead < self.room[usize::from(class)]
+        } else {
+            arrival.ahead.min(arrival.queue_len) < self.far
+        };
+        if self.keys.admits(arrival, self.overloaded) && has_room {
             Admission::Admit
         } else {
             Admission::Reject

@@ -58,6 +58,7 @@ pub(super) fn arrival(class: u8, queue_len: u64, in_service: u64) -> Arrival {
         cohort: 0,
         queue_len,
         ahead: queue_len,
+        of_key: None,
         in_service,
         now_ns: 0,
         random: 0,

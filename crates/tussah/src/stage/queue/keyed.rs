@@ -4,6 +4,7 @@
 //! The key function and the key's `Hash`, `Eq` and destructor are the user's, and may panic. They
 //! are called only where nothing has changed yet ([`ByKey::look`]), or where their panic is caught.
 
+mod key;
 mod ready;
 mod table;
 
@@ -12,6 +13,7 @@ use std::hash::Hash;
 
 use tussah_core::{Guarded, caught};
 
+use self::key::{Key, KeyTurns};
 use self::ready::{Listing, Ready};
 use self::table::{Looked, Table};
 use super::turns::Turns;
@@ -50,6 +52,11 @@ pub(crate) trait Keyed<E>: Send {
     }
     /// Returns whether the key of the event that was looked at last has no more room.
     fn is_full(&self) -> bool;
+    /// Returns the turns for which the event that was looked at last would wait, if the queue
+    /// counts the events of each key.
+    fn turns(&self) -> Option<KeyTurns> {
+        None
+    }
     /// Puts an event back to the front of its key, and returns the key's number. If determining the
     /// key panics, the event goes to the busy key from which it was taken.
     fn push_front(&mut self, event: Event<E>, taken_from: Option<usize>) -> usize;
@@ -107,36 +114,6 @@ pub(crate) struct ByKey<E, K, F> {
     spare: Vec<VecDeque<Event<E>>>,
     /// The key that was opened last.
     opened: Option<usize>,
-}
-
-struct Key<E> {
-    events: VecDeque<Event<E>>,
-    busy: bool,
-    /// The number of cancelled events among `events`.
-    buried: usize,
-    /// The class in which the key is ready, and its ticket there.
-    listed: Option<(usize, u64)>,
-    /// The class that pays for the events that are taken: the key's class when it was opened.
-    pays: usize,
-}
-
-impl<E> Default for Key<E> {
-    fn default() -> Self {
-        Self {
-            events: VecDeque::new(),
-            busy: false,
-            buried: 0,
-            listed: None,
-            pays: 0,
-        }
-    }
-}
-
-impl<E> Key<E> {
-    /// Returns the number of events that have not been cancelled.
-    fn waiting(&self) -> usize {
-        self.events.len() - self.buried
-    }
 }
 
 /// Returns whether an entry is valid for a key.
@@ -268,6 +245,16 @@ where
         let key = place.and_then(|place| self.keys.get(place));
         let max = self.depth_max.unwrap_or(usize::MAX);
         key.is_some_and(|key| key.waiting() >= max)
+    }
+
+    fn turns(&self) -> Option<KeyTurns> {
+        let place = self.looked_at.as_ref()?.place;
+        let key = place.and_then(|place| self.keys.get(place));
+        Some(KeyTurns {
+            queued: key.map_or(0, |key| key.waiting() as u64),
+            is_busy: key.is_some_and(|key| key.busy),
+            keys: self.keys.len() as u64,
+        })
     }
 
     fn push_front(&mut self, event: Event<E>, taken_from: Option<usize>) -> usize {

@@ -73,6 +73,8 @@ impl<E> State<E> {
         {
             return Err(Refusal::KeyFull.into());
         }
+        let of_key = self.ahead_of_key(class);
+        let ahead = of_key.map_or_else(|| self.ahead(class), |(ahead, _)| ahead);
         let random = self.random.next();
         let cohort = event.more.as_ref().and_then(|more| more.cohort);
         let arrival = Arrival {
@@ -80,7 +82,8 @@ impl<E> State<E> {
             credits: u32::try_from(self.cost(event)).unwrap_or(u32::MAX),
             cohort: cohort.unwrap_or((random >> 48) as u16),
             queue_len: used,
-            ahead: self.ahead(class),
+            ahead,
+            of_key: of_key.map(|(_, events)| events),
             in_service: self.in_service,
             now_ns,
             random,
@@ -345,6 +348,7 @@ impl<E> State<E> {
             cohort: (random >> 48) as u16,
             queue_len: self.credits() + behind,
             ahead: self.ahead(class) + behind,
+            of_key: None,
             in_service: self.in_service,
             now_ns,
             random,

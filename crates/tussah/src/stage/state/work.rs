@@ -81,7 +81,7 @@ impl<E> State<E> {
     /// Returns the maximum number of events in a batch, and the number of events that are short
     /// enough for one run; 1 if they are not known to be short. Both are at most the servlet's
     /// share if other servlets could work, too.
-    fn share(&self) -> (usize, usize) {
+    pub(super) fn share(&self) -> (usize, usize) {
         let len = usize::try_from(self.len).unwrap_or(usize::MAX);
         if self.counts.batches == 0 && !self.controllers.is_empty() && self.allowed() > 1 {
             // Events of unknown duration. Those behind the first one would wait for it, and their

@@ -1,6 +1,8 @@
 //! Overload of a keyed stage whose handlers wait for a limit. All times are those of a clock that
 //! is moved by hand.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tussah::ManualClock;
@@ -95,6 +97,80 @@ fn events_beyond_the_capacity_are_refused() -> Result<(), BuildError> {
             assert!(stats.queued as u32 * service <= target, "{stats:?}");
             assert!(stats.refused > 2000 * per_ms, "{stats:?}");
             assert!(keys == 1 || stats.response.p90 <= target, "{stats:?}");
+            Ok::<_, BuildError>(())
+        })?;
+    }
+    Ok(())
+}
+
+/// The answers to the events of a group of keys.
+#[derive(Default)]
+struct Answers {
+    /// The time of each answer since its event was sent, in milliseconds.
+    ms: Vec<u64>,
+    refused: usize,
+}
+
+impl Answers {
+    /// Returns the number of answers within this time.
+    fn within(&self, ms: u64) -> usize {
+        self.ms.iter().filter(|took| **took <= ms).count()
+    }
+}
+
+#[test]
+fn busy_keys_do_not_make_the_stage_refuse_events_of_idle_ones() -> Result<(), BuildError> {
+    const STEPS: u64 = 6000;
+    // Each event takes 10 ms. Each busy key gets three times as many events as it can handle.
+    for (busy_keys, idle_per_ms) in [(1_u64, 1_u64), (1, 10), (5, 1)] {
+        let (clock, runtime) = by_hand();
+        runtime.block_on_spawned(async move {
+            let network = Network::new("overload");
+            let stage = stage(&network, 1 << 32, (100 * MS, 1000, 10 * MS))?;
+            let requests = stage.sender();
+            let now = Arc::new(AtomicU64::new(0));
+            let (busy, idle) = <(Arc<Mutex<Answers>>, Arc<Mutex<Answers>>)>::default();
+            for step in 0..STEPS {
+                now.store(step, Relaxed);
+                // Three of ten steps have an event for each busy key; others come once each second.
+                let of_busy = (0..busy_keys).filter(|key| (step + key) * 3 % 10 < 3);
+                let of_idle = (0..idle_per_ms).map(|i| 1000 + step % 1000 * idle_per_ms + i);
+                for key in of_busy.chain(of_idle) {
+                    let answers = Arc::clone(if key < 1000 { &busy } else { &idle });
+                    let (requests, now) = (requests.clone(), Arc::clone(&now));
+                    drop(tussah::spawn(async move {
+                        let answer = requests.ask(key).await;
+                        let mut answers = answers.lock().expect("no test has panicked");
+                        match answer {
+                            Ok(_) => answers.ms.push(now.load(Relaxed) - step),
+                            Err(_) => answers.refused += 1,
+                        }
+                    }));
+                }
+                pass(&clock, 1).await;
+            }
+            let (busy, idle) = (
+                busy.lock().expect("as above"),
+                idle.lock().expect("as above"),
+            );
+            let case = format!(
+                "{busy_keys} busy: {} answered, {} in time, {} refused; {idle_per_ms} idle: {} \
+                 answered, {} at once, {} refused",
+                busy.ms.len(),
+                busy.within(100),
+                busy.refused,
+                idle.ms.len(),
+                idle.within(12),
+                idle.refused,
+            );
+            assert_eq!(idle.refused, 0, "{case}");
+            assert!(
+                idle.within(12) as u64 > (STEPS - 20) * idle_per_ms,
+                "{case}"
+            );
+            let able = (STEPS * busy_keys / 10) as usize;
+            assert!(busy.within(100) * 10 > able * 9, "{case}");
+            assert!(busy.within(100) * 10 > busy.ms.len() * 9, "{case}");
             Ok::<_, BuildError>(())
         })?;
     }

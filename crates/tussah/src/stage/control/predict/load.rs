@@ -11,6 +11,9 @@
 //! servlet is idle, there is no overload, whatever the sums are. An underestimated capacity
 //! therefore does no harm.
 
+mod dispersion;
+
+use self::dispersion::Dispersion;
 use super::super::Sample;
 use super::capacity::Capacity;
 
@@ -81,9 +84,6 @@ const SERVICES_LATE: f64 = 2000.0;
 const PART: f64 = 8.0;
 const PART_LONG: f64 = 64.0;
 
-/// A new measurement of the dispersion counts as at most this multiple of the known value.
-const SURPRISE: f64 = 16.0;
-
 /// The number of targets without a rejection after which an overload ends.
 const CALM_TARGETS: f64 = 64.0;
 
@@ -118,6 +118,13 @@ pub(super) struct Load {
     /// rejected, in nanoseconds.
     long_ns: f64,
     calm_ns: f64,
+}
+
+/// A queue: the number of its events, and the time that the next event would wait.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Queue {
+    pub(super) len: f64,
+    pub(super) wait_ns: f64,
 }
 
 /// A test of whether a queue stands, while waits are long.
@@ -167,50 +174,6 @@ impl Steady {
         let width = self.band.map_or(0.0, |(low, high)| high - low);
         let enough = STEADY_PER_SQUARE * (width + 2.0).powi(2);
         self.finished > enough.max(STEADY_MIN)
-    }
-}
-
-/// The variance of the arrivals in an interval divided by their mean; 1 for independent arrivals.
-#[derive(Debug)]
-struct Dispersion {
-    value: f64,
-    /// The arrivals and the time, in the current part of the measurement and in the previous one.
-    part: (f64, f64),
-    before: (f64, f64),
-}
-
-impl Default for Dispersion {
-    fn default() -> Self {
-        Self {
-            value: 1.0,
-            part: (0.0, 0.0),
-            before: (0.0, 0.0),
-        }
-    }
-}
-
-impl Dispersion {
-    /// Adds a measurement from the difference of two neighboring parts, in which a step of the load
-    /// is hardly visible.
-    fn observe(&mut self, arrived: f64, interval_ns: f64, part_ns: f64) {
-        self.part.0 += arrived;
-        self.part.1 += interval_ns;
-        if self.part.1 < part_ns {
-            return;
-        }
-        let (arrived, interval_ns) = std::mem::take(&mut self.part);
-        let (arrived_before, interval_ns_before) = self.before;
-        let both = arrived + arrived_before;
-        if interval_ns_before > 0.0 && both > 0.0 {
-            let difference = arrived * interval_ns_before - arrived_before * interval_ns;
-            let seen = difference * difference / (interval_ns * interval_ns_before * both);
-            // One burst says little about the pattern of arrivals, but repeated clumps soon say
-            // enough.
-            let seen = seen.min(SURPRISE * self.value);
-            self.value += (seen - self.value) / 32.0;
-            self.value = self.value.max(1.0);
-        }
-        self.before = (arrived, interval_ns);
     }
 }
 
@@ -301,27 +264,27 @@ impl Load {
         ((self.dispersion() + self.service_dispersion) / 2.0).max(1.0)
     }
 
-    /// Returns the length at which a queue is an overload.
-    pub(super) fn far(&self, capacity: &Capacity, target_ns: f64) -> f64 {
+    /// Returns the length at which a queue is an overload if it drains at this rate.
+    pub(super) fn far(&self, capacity: &Capacity, per_ns: f64, target_ns: f64) -> f64 {
         let long = QUEUE_LONG * self.dispersion_of_queues() * capacity.doubt();
-        let per_ns = capacity.per_ns().unwrap_or(f64::INFINITY);
         long.max(QUEUE_FAR_TARGETS * target_ns * per_ns)
     }
 
     /// Returns whether a stage that was not overloaded is overloaded now.
     pub(super) fn risen(
         &mut self,
-        queued: f64,
-        wait_ns: f64,
+        queue: Queue,
+        per_ns: f64,
         sample: &Sample<'_>,
         target_ns: f64,
     ) -> bool {
+        let Queue { len, wait_ns } = queue;
         let dispersion = self.dispersion_of_queues();
         let slow = wait_ns > QUEUE_LONG_TARGETS * target_ns;
-        let long = slow && queued > QUEUE_LONG * dispersion;
+        let long = slow && len > QUEUE_LONG * dispersion;
         let late = wait_ns > target_ns / 2.0;
         if wait_ns > target_ns {
-            self.steady.observe(queued, sample.finished as f64);
+            self.steady.observe(len, sample.finished as f64);
         } else {
             self.steady = Steady::default();
         }
@@ -347,7 +310,7 @@ impl Load {
         if !late {
             self.stand = Stand::default();
         } else if self.stand.since.is_none() {
-            let worth = queued.min(STAND_QUEUE_MAX) * (STAND.1 / STAND.0).ln();
+            let worth = len.min(STAND_QUEUE_MAX) * (STAND.1 / STAND.0).ln();
             self.stand.since = Some(worth);
         }
         self.remembered = (self.remembered - sample.finished as f64).max(0.0);
@@ -358,7 +321,7 @@ impl Load {
         bounded
             || self.steady.is_steady()
             || late && self.rise > RISE_SUM * scale
-            || late && self.stand.sum(queued / wait_ns) > STAND_SUM * scale
+            || late && self.stand.sum(per_ns) > STAND_SUM * scale
             || self.long_ns > QUEUE_STAYS * target_ns
             || self.late > SERVICES_LATE * dispersion
     }
