@@ -99,8 +99,8 @@
 //! # Further reading
 //! The repository contains:
 //!
-//! - `crates/tussah/examples`: a stage in 30 lines, a custom scheduler, a proxy in three styles,
-//!   and one colored structure inside a tokio program.
+//! - `crates/tussah/examples`: a TCP server, a stage in 30 lines, a custom scheduler, a proxy in
+//!   three styles, and one colored structure inside a tokio program.
 //! - `docs/guide`: a guide for newcomers, with one program per chapter.
 //! - `docs/promises.md`: the promises of tussah and the tests that check them.
 //! - `docs/overload.md`: how stages behave under overload.
@@ -179,6 +179,8 @@ mod guide {
     struct Colors;
     #[doc = include_str!("../../../docs/guide/threads.md")]
     struct Threads;
+    #[doc = include_str!("../../../docs/guide/tcp-server.md")]
+    struct TcpServer;
     #[doc = include_str!("../../../docs/guide/graphs.md")]
     struct Graphs;
     #[doc = include_str!("../../../docs/guide/stages.md")]
@@ -187,4 +189,6 @@ mod guide {
     struct Overload;
     #[doc = include_str!("../../../docs/guide/operations.md")]
     struct Operations;
+    #[doc = include_str!("../../../docs/graphs.md")]
+    struct GraphsInDetail;
 }

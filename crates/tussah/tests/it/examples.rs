@@ -535,3 +535,62 @@ fn the_guide_counts_the_lines_of_the_graphs() {
         assert!(rows.iter().all(|row| row.ends_with(&end)), "{name}: {end}");
     }
 }
+
+#[test]
+fn the_guide_shows_the_server() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &str| fs::read_to_string(root.join(path)).expect("it is there");
+    let program = read("examples/key_value.rs");
+    let (_, program) = program.split_once("\n\n").expect("comments come first");
+    assert!(read("../../docs/guide/tcp-server.md").contains(program));
+}
+
+#[test]
+fn the_server_answers_lines_and_ends_in_order() {
+    let mut server = example("key_value");
+    let mut server = server
+        .arg("127.0.0.1:0")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the example starts");
+    let mut output = BufReader::new(server.stdout.take().expect("it is piped"));
+    let mut line = String::new();
+    output.read_line(&mut line).expect("it tells its address");
+    let address = line.trim_start_matches("listening on ").trim();
+    let address: SocketAddr = address.parse().expect("an address");
+
+    let connect = || TcpStream::connect(address).expect("it listens");
+    let client = connect();
+    let mut answers = BufReader::new(&client);
+    let mut ask = |request: &str| {
+        (&client).write_all(request.as_bytes()).expect("it reads");
+        let mut answer = String::new();
+        answers.read_line(&mut answer).expect("it answers");
+        answer
+    };
+    assert_eq!(ask("get color\n"), "no such key\n");
+    assert_eq!(ask("set color light blue\r\n"), "ok\n");
+    assert_eq!(ask("get color\n"), "light blue\n");
+    assert!(ask("get\n").starts_with("expected"));
+    let mut greedy = connect();
+    greedy.write_all(&[b'x'; 1024]).expect("it reads");
+    assert_eq!(greedy.read(&mut [0]).ok(), Some(0));
+
+    // The client is connected, and sends nothing.
+    let pid = rustix::process::Pid::from_child(&server);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
+    assert_eq!(ask(""), "");
+    let mut rest = String::new();
+    output.read_to_string(&mut rest).expect("text");
+    assert_eq!(rest, "stopped\n");
+    assert!(server.wait().expect("it ends").success());
+    let mut errors = String::new();
+    let stderr = server.stderr.as_mut().expect("it is piped");
+    stderr.read_to_string(&mut errors).expect("text");
+    let errors = complaints(&errors);
+    assert!(
+        errors.ends_with(": a line is too long, or has no end\n") && errors.lines().count() == 1,
+        "{errors}"
+    );
+}
