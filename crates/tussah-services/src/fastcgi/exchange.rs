@@ -62,6 +62,8 @@ pub(super) struct Exchange<B> {
     may_repeat: bool,
     /// The error that ended sending. The application may have responded before.
     broken: Option<io::Error>,
+    /// The variables of the request, which name the script in messages.
+    params: Params,
     message: Vec<u8>,
 }
 
@@ -105,6 +107,7 @@ impl<B: AsyncRead + Unpin> Exchange<B> {
             has_begun: false,
             may_repeat: params.is_safe(),
             broken: None,
+            params,
             message: Vec::new(),
         })
     }
@@ -246,7 +249,9 @@ impl<B: AsyncRead + Unpin> Exchange<B> {
             self.unparsed.start += step.consumed;
             match step.event {
                 Some(Event::Stdout(text)) => output.extend_from_slice(text),
-                Some(Event::Stderr(text)) => add_message(&self.pool, &mut self.message, text),
+                Some(Event::Stderr(text)) => {
+                    add_message(&self.pool, &self.params, &mut self.message, text)
+                }
                 Some(Event::End(end)) if end.status.is_complete() => {
                     self.end();
                     return Ok(Poll::Ready(match output.len() > before {
@@ -295,32 +300,37 @@ impl<B: AsyncRead + Unpin> Exchange<B> {
 }
 
 /// Logs part of the application's messages, line by line.
-fn add_message(pool: &Pool, message: &mut Vec<u8>, text: &[u8]) {
+fn add_message(pool: &Pool, params: &Params, message: &mut Vec<u8>, text: &[u8]) {
     for line in text.split_inclusive(|&byte| byte == b'\n') {
         for piece in line.chunks(MESSAGE_BYTES_MAX) {
             if message.len() + piece.len() > MESSAGE_BYTES_MAX {
-                log(pool, message);
+                log(pool, params, message);
             }
             message.extend_from_slice(piece);
         }
         if line.ends_with(b"\n") {
-            log(pool, message);
+            log(pool, params, message);
         }
     }
 }
 
 /// Logs a message of the application.
-fn log(pool: &Pool, message: &mut Vec<u8>) {
+fn log(pool: &Pool, params: &Params, message: &mut Vec<u8>) {
     let text = message.trim_ascii();
     if !text.is_empty() {
-        let text = String::from_utf8_lossy(text).replace(char::is_control, "\u{fffd}");
-        tracing::warn!(backend = %pool.address, "FastCGI application: {text}");
+        let (text, script) = (printable(text), printable(params.script()));
+        tracing::warn!(backend = %pool.address, %script, "FastCGI application: {text}");
     }
     message.clear();
 }
 
+/// Returns text that contains no control characters.
+fn printable(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).replace(char::is_control, "\u{fffd}")
+}
+
 impl<B> Drop for Exchange<B> {
     fn drop(&mut self) {
-        log(&self.pool, &mut self.message);
+        log(&self.pool, &self.params, &mut self.message);
     }
 }

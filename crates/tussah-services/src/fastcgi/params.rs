@@ -1,6 +1,6 @@
 //! The variables of a request.
 
-use tussah_wire::fastcgi::push_pair;
+use tussah_wire::fastcgi::{Pairs, push_pair};
 
 /// The variables of a request, such as `SCRIPT_FILENAME`, with their values. They are encoded as
 /// they are pushed (FastCGI 1.0, sections 3.4 and 5.2).
@@ -37,6 +37,13 @@ impl Params {
             pairs: Vec::with_capacity(bytes),
             ..Self::default()
         }
+    }
+
+    /// Returns the path of the script in the URL, which is empty if no variable names it.
+    pub(super) fn script(&self) -> &[u8] {
+        let mut pairs = Pairs::new(&self.pairs);
+        let script = pairs.find(|pair| matches!(pair, Ok((b"SCRIPT_NAME", _))));
+        script.and_then(Result::ok).map_or(b"", |(_, value)| value)
     }
 
     /// Appends a variable.

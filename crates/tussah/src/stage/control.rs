@@ -348,6 +348,9 @@ pub struct Arrival {
     /// key is in service; 0 if the event could begin immediately. `None` if the stage has no keys,
     /// or does not count the events of each key.
     pub of_key: Option<u64>,
+    /// The time that these events of the same key will take, in nanoseconds, as estimated from
+    /// earlier events of the key and of the stage; 0 if there are none.
+    pub key_wait_ns: u64,
     /// The number of events in service.
     pub in_service: u64,
     /// The time of the arrival, in nanoseconds since the process created its first network.

@@ -169,6 +169,16 @@ pub(crate) struct State<E> {
     process: Arc<Process>,
 }
 
+/// The events before another one in a keyed stage.
+#[derive(Clone, Copy)]
+struct BeforeInKey {
+    /// The credits that the stage serves before the event.
+    ahead: u64,
+    /// The events of the same key, and the time that they will take.
+    events: u64,
+    wait_ns: u64,
+}
+
 /// The parts of a new state.
 pub(crate) struct Parts<E> {
     pub(crate) queue: Queue<E>,
@@ -293,9 +303,9 @@ impl<E> State<E> {
         self.in_credits(self.all_classes.ahead(class, &self.queued)) + self.reserved
     }
 
-    /// Returns the same for an event that the queue has looked at, if the queue counts the events
-    /// of each key, and the number of events of the key.
-    fn ahead_of_key(&self, class: usize) -> Option<(u64, u64)> {
+    /// Returns the events before an event that the queue has looked at, if the queue counts the
+    /// events of each key.
+    fn before_in_key(&self, class: usize) -> Option<BeforeInKey> {
         let Queue::Keyed(keyed) = &self.queue else {
             return None;
         };
@@ -304,8 +314,12 @@ impl<E> State<E> {
         let others = self.all_classes.ahead(class, &self.queued);
         let others = others.saturating_sub(turns.queued);
         let ahead = turns.ahead(turn as u64, others, self.in_service);
-        let of_key = turns.queued + u64::from(turns.is_busy);
-        Some((self.in_credits(ahead), of_key))
+        let events = turns.queued + u64::from(turns.is_busy);
+        Some(BeforeInKey {
+            ahead: self.in_credits(ahead),
+            events,
+            wait_ns: (events as f64 * turns.service_ns(self.service_mean_ns)) as u64,
+        })
     }
 
     /// Returns the cost of this many queued events, if each has the mean cost.

@@ -313,5 +313,6 @@ fn messages_of_scripts_are_logged() {
     let mut server = site.serve(&format!("--php {}", php.address()));
     assert_eq!(server.get("/a.php").text(), "here");
     server.says("FastCGI application: PHP message: first");
+    server.says("script=/a.php");
     server.says("FastCGI application: second \u{fffd}[1m");
 }

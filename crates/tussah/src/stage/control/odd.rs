@@ -120,6 +120,7 @@ impl Odd {
             queue_len: self.number(),
             ahead: self.number(),
             of_key: (self.number() == 0).then(|| self.number()),
+            key_wait_ns: self.number(),
             in_service: self.number(),
             now_ns: self.number(),
             random: self.number(),

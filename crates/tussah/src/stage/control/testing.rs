@@ -59,6 +59,7 @@ pub(super) fn arrival(class: u8, queue_len: u64, in_service: u64) -> Arrival {
         queue_len,
         ahead: queue_len,
         of_key: None,
+        key_wait_ns: 0,
         in_service,
         now_ns: 0,
         random: 0,

@@ -78,6 +78,8 @@ pub(crate) trait Keyed<E>: Send {
             batch.put_one(event);
         }
     }
+    /// Notes the number of events of a busy key that were served, and the time that this took.
+    fn served(&mut self, _key: usize, _events: u64, _ns: u64) {}
     /// Ends a key's busy time; a key without events is forgotten.
     fn release(&mut self, key: usize);
     /// Does the same for a key of which nothing was handled: it is the next to be opened.
@@ -254,6 +256,7 @@ where
             queued: key.map_or(0, |key| key.waiting() as u64),
             is_busy: key.is_some_and(|key| key.busy),
             keys: self.keys.len() as u64,
+            served: key.map_or((0, 0), |key| key.served),
         })
     }
 
@@ -308,6 +311,10 @@ where
         if let Some(key) = key.or(self.opened) {
             self.turns.refund(self.keys.at(key).pays);
         }
+    }
+
+    fn served(&mut self, place: usize, events: u64, ns: u64) {
+        self.keys.at(place).served(events, ns);
     }
 
     fn release(&mut self, place: usize) {

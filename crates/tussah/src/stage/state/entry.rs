@@ -73,8 +73,8 @@ impl<E> State<E> {
         {
             return Err(Refusal::KeyFull.into());
         }
-        let of_key = self.ahead_of_key(class);
-        let ahead = of_key.map_or_else(|| self.ahead(class), |(ahead, _)| ahead);
+        let of_key = self.before_in_key(class);
+        let ahead = of_key.map_or_else(|| self.ahead(class), |key| key.ahead);
         let random = self.random.next();
         let cohort = event.more.as_ref().and_then(|more| more.cohort);
         let arrival = Arrival {
@@ -83,7 +83,8 @@ impl<E> State<E> {
             cohort: cohort.unwrap_or((random >> 48) as u16),
             queue_len: used,
             ahead,
-            of_key: of_key.map(|(_, events)| events),
+            of_key: of_key.map(|key| key.events),
+            key_wait_ns: of_key.map_or(0, |key| key.wait_ns),
             in_service: self.in_service,
             now_ns,
             random,
@@ -349,6 +350,7 @@ impl<E> State<E> {
             queue_len: self.credits() + behind,
             ahead: self.ahead(class) + behind,
             of_key: None,
+            key_wait_ns: 0,
             in_service: self.in_service,
             now_ns,
             random,

@@ -251,6 +251,16 @@ impl<E> State<E> {
         run.begun = run.keys.len();
     }
 
+    /// Ends the busy time of a run's keys, and notes the time of the events of a single one.
+    fn served_keys(&mut self, run: &mut Run<E>, (finished, lost): (u64, u64), service_ns: u64) {
+        if let [(key, _)] = run.keys[..]
+            && lost == 0
+        {
+            self.queue.served(key, finished, service_ns);
+        }
+        self.release_keys(run);
+    }
+
     fn release_keys(&mut self, run: &mut Run<E>) {
         for (key, _) in run.keys.drain(..) {
             self.release_key(key);
@@ -346,7 +356,7 @@ impl<E> State<E> {
             let own_ns = service_ns.saturating_sub(held_up_ns + ready_ns);
             follow(&mut self.service_mean_ns, own_ns as f64 / finished as f64);
         }
-        self.release_keys(run);
+        self.served_keys(run, (finished, lost), service_ns);
         self.end_busy(now_ns);
     }
 

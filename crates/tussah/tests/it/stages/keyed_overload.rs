@@ -15,12 +15,16 @@ use crate::by_hand;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Makes a keyed stage, each of whose events needs one of the permits for `service`.
-fn stage(
+/// Makes a keyed stage, each of whose events needs one of the permits for its service.
+fn stage<F>(
     network: &Network,
     keys: u64,
-    (target, permits, service): (Duration, usize, Duration),
-) -> Result<Stage<Ask<u64, u64>, impl Sized + use<>>, BuildError> {
+    (target, permits): (Duration, usize),
+    service: F,
+) -> Result<Stage<Ask<u64, u64>, impl Sized + use<F>>, BuildError>
+where
+    F: Fn(u64) -> Duration + Copy + Send + Sync + 'static,
+{
     let limit = Limit::new("database", permits);
     let stage = network.stage("stage").target(target).queue(5000);
     let stage = stage.keyed_by(move |ask: &Ask<u64, u64>| ask.value % keys);
@@ -30,7 +34,7 @@ fn stage(
             Box::pin(async move {
                 while let Some(Ask { value, reply }) = batch.next() {
                     let _permit = limit.acquire().await;
-                    sleep(service).await;
+                    sleep(service(value)).await;
                     reply.send(value);
                 }
             })
@@ -54,7 +58,7 @@ fn clients_that_wait_for_their_answers_get_them_in_time() -> Result<(), BuildErr
     runtime.block_on_spawned(async move {
         let network = Network::new("overload");
         let target = 50 * MS;
-        let stage = stage(&network, 50, (target, 2, 2 * MS))?;
+        let stage = stage(&network, 50, (target, 2), |_| 2 * MS)?;
         for client in 0..200 {
             let requests = stage.sender();
             drop(tussah::spawn(async move {
@@ -83,7 +87,7 @@ fn events_beyond_the_capacity_are_refused() -> Result<(), BuildError> {
         runtime.block_on_spawned(async move {
             let network = Network::new("overload");
             let target = 100 * MS;
-            let stage = stage(&network, keys, (target, permits, service))?;
+            let stage = stage(&network, keys, (target, permits), move |_| service)?;
             let requests = stage.sender();
             for step in 0..4000_u64 {
                 for value in 0..per_ms {
@@ -121,12 +125,14 @@ impl Answers {
 #[test]
 fn busy_keys_do_not_make_the_stage_refuse_events_of_idle_ones() -> Result<(), BuildError> {
     const STEPS: u64 = 6000;
-    // Each event takes 10 ms. Each busy key gets three times as many events as it can handle.
-    for (busy_keys, idle_per_ms) in [(1_u64, 1_u64), (1, 10), (5, 1)] {
+    // Events of idle keys take 10 ms, and those of busy keys 10 or 30 ms. Each busy key gets at
+    // least three times as many events as it can handle.
+    for (busy_keys, busy_ms, idle_per_ms) in [(1, 10, 1), (1, 10, 10), (5, 10, 1), (2, 30, 1)] {
         let (clock, runtime) = by_hand();
         runtime.block_on_spawned(async move {
             let network = Network::new("overload");
-            let stage = stage(&network, 1 << 32, (100 * MS, 1000, 10 * MS))?;
+            let service = move |key| MS * if key < 1000 { busy_ms } else { 10 };
+            let stage = stage(&network, 1 << 32, (100 * MS, 1000), service)?;
             let requests = stage.sender();
             let now = Arc::new(AtomicU64::new(0));
             let (busy, idle) = <(Arc<Mutex<Answers>>, Arc<Mutex<Answers>>)>::default();
@@ -154,7 +160,7 @@ fn busy_keys_do_not_make_the_stage_refuse_events_of_idle_ones() -> Result<(), Bu
                 idle.lock().expect("as above"),
             );
             let case = format!(
-                "{busy_keys} busy: {} answered, {} in time, {} refused; {idle_per_ms} idle: {} \
+                "{busy_keys} busy, {busy_ms} ms: {} answered, {} in time, {} refused; {idle_per_ms} idle: {} \
                  answered, {} at once, {} refused",
                 busy.ms.len(),
                 busy.within(100),
@@ -168,7 +174,7 @@ fn busy_keys_do_not_make_the_stage_refuse_events_of_idle_ones() -> Result<(), Bu
                 idle.within(12) as u64 > (STEPS - 20) * idle_per_ms,
                 "{case}"
             );
-            let able = (STEPS * busy_keys / 10) as usize;
+            let able = (STEPS * busy_keys / u64::from(busy_ms)) as usize;
             assert!(busy.within(100) * 10 > able * 9, "{case}");
             assert!(busy.within(100) * 10 > busy.ms.len() * 9, "{case}");
             Ok::<_, BuildError>(())
