@@ -8,6 +8,7 @@
 //!
 //! Each setting has one owner: a stage cannot be built if two controllers own the same setting.
 
+mod admission;
 mod auto;
 mod cost;
 mod defaults;
@@ -29,6 +30,7 @@ use std::fmt;
 use std::ops::BitOr;
 use std::time::Duration;
 
+pub use self::admission::{Admission, Arrival, Departure, KeyLoad, Verdict};
 pub use self::auto::{
     AutoServlets, AutoTarget, Memory, Mode, Observed, Switch, auto, auto_besides,
 };
@@ -323,73 +325,4 @@ pub enum Order {
     Fifo,
     /// Newest first. In a keyed stage, this order applies among keys, never within a key.
     Lifo,
-}
-
-/// An arriving event.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Arrival {
-    /// The class of the event.
-    pub class: Class,
-    /// The cost of the event, in credits.
-    pub credits: u32,
-    /// The cohort of the event: the number that its sender set, or else a random number. If a
-    /// sender gives all events of a user the same cohort, a controller can admit or reject them
-    /// together.
-    pub cohort: u16,
-    /// The number of credits in the queue, without this event.
-    pub queue_len: u64,
-    /// The part of `queue_len` that the stage serves before this event: the credits of queued
-    /// events of the same class and of classes with smaller numbers. If the classes have shares,
-    /// this is the part that the stage will have served when all queued events of the same class
-    /// have left the queue. In a keyed stage, this is instead the number of credits that the stage
-    /// serves before this event, if the keys take turns and their queues stay as long as they are.
-    pub ahead: u64,
-    /// In a keyed stage, the number of queued events of the same key, plus one if an event of this
-    /// key is in service; 0 if the event could begin immediately. `None` if the stage has no keys,
-    /// or does not count the events of each key.
-    pub of_key: Option<u64>,
-    /// The time that these events of the same key will take, in nanoseconds, as estimated from
-    /// earlier events of the key and of the stage; 0 if there are none.
-    pub key_wait_ns: u64,
-    /// The number of events in service.
-    pub in_service: u64,
-    /// The time of the arrival, in nanoseconds since the process created its first network.
-    pub now_ns: u64,
-    /// A random 64-bit number.
-    pub random: u64,
-}
-
-/// An event that is leaving the queue.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Departure {
-    /// The class of the event.
-    pub class: Class,
-    /// The time that the event spent in the queue, in nanoseconds.
-    pub sojourn_ns: u64,
-    /// The number of credits that remain in the queue.
-    pub queue_len: u64,
-    /// The time of the departure, in nanoseconds since the process created its first network.
-    pub now_ns: u64,
-}
-
-/// The decision about an arriving event.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Admission {
-    /// Queue the event.
-    Admit,
-    /// Degrade the event with the function set by
-    /// [`StageBuilder::degrade`](super::StageBuilder::degrade), then queue the event. If the stage
-    /// has no such function, queue the event unchanged.
-    Degrade,
-    /// Return the event to its sender.
-    Reject,
-}
-
-/// The decision about an event that is leaving the queue.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
-    /// Serve the event.
-    Serve,
-    /// Drop the event, and pass the reason to its drop callback.
-    Shed,
 }

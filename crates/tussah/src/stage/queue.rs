@@ -182,13 +182,6 @@ impl<E> Queue<E> {
         }
     }
 
-    /// Notes the number of events of a key that were served, and the time that this took.
-    pub(crate) fn served(&mut self, key: usize, events: u64, ns: u64) {
-        if let Queue::Keyed(keyed) = self {
-            keyed.served(key, events, ns);
-        }
-    }
-
     /// Returns whether a servlet would find an event.
     pub(crate) fn is_ready(&self) -> bool {
         match self {

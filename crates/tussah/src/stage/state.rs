@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `entry.rs` | admission, and room reserved in advance |
 //! | `staff.rs` | servlets: which of them become busy, park or end |
+//! | `keys.rs` | the keys of a keyed stage, and their load |
 //! | `scarce.rs` | the resource that is scarce, and the events rejected for lack of it |
 //! | `late.rs` | queued events that end before their turn |
 //! | `numbered.rs` | events that are handled in the order of the queue |
@@ -18,6 +19,7 @@
 mod account;
 mod digest;
 mod entry;
+mod keys;
 mod late;
 mod numbered;
 mod process;
@@ -169,16 +171,6 @@ pub(crate) struct State<E> {
     process: Arc<Process>,
 }
 
-/// The events before another one in a keyed stage.
-#[derive(Clone, Copy)]
-struct BeforeInKey {
-    /// The credits that the stage serves before the event.
-    ahead: u64,
-    /// The events of the same key, and the time that they will take.
-    events: u64,
-    wait_ns: u64,
-}
-
 /// The parts of a new state.
 pub(crate) struct Parts<E> {
     pub(crate) queue: Queue<E>,
@@ -301,34 +293,6 @@ impl<E> State<E> {
             return self.credits();
         }
         self.in_credits(self.all_classes.ahead(class, &self.queued)) + self.reserved
-    }
-
-    /// Returns the events before an event that the queue has looked at, if the queue counts the
-    /// events of each key.
-    fn before_in_key(&self, class: usize) -> Option<BeforeInKey> {
-        let Queue::Keyed(keyed) = &self.queue else {
-            return None;
-        };
-        let turns = keyed.turns()?;
-        let (turn, _) = self.share();
-        let others = self.all_classes.ahead(class, &self.queued);
-        let others = others.saturating_sub(turns.queued);
-        let ahead = turns.ahead(turn as u64, others, self.in_service);
-        let events = turns.queued + u64::from(turns.is_busy);
-        Some(BeforeInKey {
-            ahead: self.in_credits(ahead),
-            events,
-            wait_ns: (events as f64 * turns.service_ns(self.service_mean_ns)) as u64,
-        })
-    }
-
-    /// Returns the cost of this many queued events, if each has the mean cost.
-    fn in_credits(&self, events: u64) -> u64 {
-        if self.credits == self.len {
-            events
-        } else {
-            (events as f64 * self.credits as f64 / self.len.max(1) as f64) as u64
-        }
     }
 
     #[inline]

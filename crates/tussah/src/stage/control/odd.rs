@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    Arrival, AutoServlets, AutoTarget, ClassSample, Controller, Departure, Predict, Sample,
-    Servlets,
+    Arrival, AutoServlets, AutoTarget, ClassSample, Controller, Departure, KeyLoad, Predict,
+    Sample, Servlets,
     policy::{
         Aspen, ByClass, Cinnamon, CinnamonConfig, Codel, CodelConfig, Gradient, InputRate,
         OutgoingBound, Red, ResponseMean, ResponseMeanConfig, ResponseP90, ResponseP90Config,
@@ -76,6 +76,7 @@ impl Odd {
             interval_ns: self.number(),
             busy_ns: self.number(),
             queue_len: self.number(),
+            ready: self.number(),
             queue_max: self.number(),
             threshold: self.number(),
             arrived: self.number(),
@@ -119,12 +120,21 @@ impl Odd {
             cohort: self.number() as u16,
             queue_len: self.number(),
             ahead: self.number(),
-            of_key: (self.number() == 0).then(|| self.number()),
-            key_wait_ns: self.number(),
+            key: self.key(),
             in_service: self.number(),
             now_ns: self.number(),
             random: self.number(),
         }
+    }
+
+    fn key(&mut self) -> Option<KeyLoad> {
+        (self.number() == 0).then(|| KeyLoad {
+            events: self.number(),
+            service_ns: self.number(),
+            arrived: self.number(),
+            ended: self.number(),
+            rejected: self.number(),
+        })
     }
 
     fn departure(&mut self) -> Departure {
@@ -132,6 +142,7 @@ impl Odd {
             class: Class(self.number() as u8),
             sojourn_ns: self.number(),
             queue_len: self.number(),
+            key: self.key(),
             now_ns: self.number(),
         }
     }

@@ -22,9 +22,8 @@
 //!   just as quickly.
 //!
 //! In a stage with keys, an event waits for all earlier events of its key, even if most servlets
-//! are idle. A key therefore has a room of its own, which is that of a stage with one servlet. For
-//! an event of another key, only one turn of the busy key counts. So an overload of a few keys does
-//! not make the stage reject events of the others.
+//! are idle. The controller therefore judges each key by itself, as if it were a stage with one
+//! servlet. The states above are about the events that wait for a servlet.
 //!
 //! Rejected clients retry, perhaps all at once. For some time after an overload, less evidence is
 //! therefore enough to start another one.
@@ -47,7 +46,7 @@ use std::time::Duration;
 use self::capacity::Capacity;
 use self::keys::Keys;
 pub(super) use self::limit::{Learned, Limit};
-use self::load::{Load, Queue};
+use self::load::Load;
 use self::room::WAIT_SHARE_MAX;
 use super::{
     Admission, Arrival, Cadence, Controller, Departure, Owns, Rule, Sample, Settings, Verdict,
@@ -79,8 +78,8 @@ const SLOT_NS_MAX: u64 = 10_000_000;
 /// numbers are therefore rejected first. If the classes have shares, the queued events ahead are
 /// those that the stage serves before this event.
 ///
-/// In a keyed stage, the events ahead are those that the stage serves before this event if the keys
-/// take turns. An event is also rejected if its own key has too many events.
+/// In a keyed stage, the controller also judges each key by itself: if the events of a key are too
+/// many for it, the controller rejects events of this key only.
 #[derive(Debug)]
 pub struct Predict {
     target_ns: u64,
@@ -122,8 +121,9 @@ pub struct Predict {
     was_limited: bool,
     load: Load,
     keys: Keys,
-    /// Events in the queue at the last sample.
+    /// Events that waited for a servlet at the last sample, and all events in the queue.
     queued: f64,
+    all: f64,
     /// The factor applied to the budget of a wait; less than 1 while responses take longer than
     /// predicted.
     correction: f64,
@@ -162,6 +162,7 @@ impl Predict {
             load: Load::default(),
             keys: Keys::default(),
             queued: 0.0,
+            all: 0.0,
             correction: 1.0,
             response_mean_ns: 0.0,
             idle: 0.0,
@@ -207,7 +208,7 @@ impl Controller for Predict {
     }
 
     fn looks_at_departures(&self) -> bool {
-        self.overloaded
+        self.overloaded || self.keys.overloaded
     }
 
     fn cadence(&self) -> Cadence {
@@ -222,17 +223,19 @@ impl Controller for Predict {
         {
             self.cost_256 = (self.cost_256 * 7 + seen_256) / 8;
         }
-        let queued = sample.queue_len as f64 * 256.0 / self.cost_256.max(1) as f64;
+        let events = |credits: u64| credits as f64 * 256.0 / self.cost_256.max(1) as f64;
+        let (queued, all) = (events(sample.ready), events(sample.queue_len));
+        self.keys.update(sample, self.target_ns, now_ns);
         let idle = self.found_idle || sample.busy_ns < sample.interval_ns;
         // If the queue is too long to be emptied in the interval, its length alone proves that the
         // stage had work, which causes no bias. In overload, no queue is that long, and nearly
         // every interval is full.
         let drained_ns = self.capacity.per_ns().unwrap_or(0.0) * sample.interval_ns as f64;
-        let backlogged = self.queued > 3.0 * drained_ns + 4.0
-            || self.overloaded && !idle && sample.queue_len > 0;
+        let backlogged =
+            self.queued > 3.0 * drained_ns + 4.0 || self.overloaded && !idle && sample.ready > 0;
         let batch_ns = WAIT_SHARE_MAX * self.target_ns as f64;
         self.capacity.observe(sample, backlogged, batch_ns);
-        let full = !idle && self.queued > 0.0 && sample.queue_len > 0;
+        let full = !idle && self.queued > 0.0 && sample.ready > 0;
         self.capacity.watch(sample, full);
         self.servlets = sample.servlets.target as u64;
         if let Some(Limit { scarce, servlets }) = self.limit {
@@ -242,28 +245,19 @@ impl Controller for Predict {
         self.lowest = sample.classes.len().clamp(1, CLASSES_MAX) as u8 - 1;
         self.correct(sample);
         if let Some(per_ns) = self.capacity.per_ns() {
+            let wait_ns = queued / per_ns;
             let target_ns = self.target_ns as f64;
-            let taken = sample.admitted as f64 - sample.shed as f64 - (queued - self.queued);
+            let taken = sample.admitted as f64 - sample.shed as f64 - (all - self.all);
             self.load
                 .observe(sample, &self.capacity, idle, taken.max(0.0));
-            let far = self.load.far(&self.capacity, per_ns, target_ns);
+            let far = self.load.far(&self.capacity, target_ns);
             self.far = self.credits(far + RESERVED_MAX * sample.workers as f64);
-            let mut queue = Queue {
-                len: queued,
-                wait_ns: queued / per_ns,
-            };
-            let mut is_far = waiting(sample) > far;
-            if let Some((longest, is_long)) = self.longest_of_keys(sample) {
-                is_far |= is_long;
-                if longest.wait_ns > queue.wait_ns {
-                    queue = longest;
-                }
-            }
             let was = self.overloaded;
             let test = if was {
                 !self.load.fallen(sample, target_ns)
             } else {
-                self.load.risen(queue, per_ns, sample, target_ns) || is_far
+                let risen = self.load.risen(queued, wait_ns, sample, target_ns);
+                risen || waiting(sample).min(sample.ready as f64) > far
             };
             self.overloaded = test || self.is_past_limit(sample);
             self.was_limited = self.limit.is_some();
@@ -275,7 +269,7 @@ impl Controller for Predict {
             self.share(sample, per_ns);
             self.allot(sample, per_ns);
         }
-        self.queued = queued;
+        (self.queued, self.all) = (queued, all);
         (self.asked, self.asked_credits, self.found_idle) = (0, 0, false);
         Settings::default()
     }
@@ -285,7 +279,7 @@ impl Controller for Predict {
     }
 
     fn rule(&self, _class: Class) -> Rule {
-        if self.overloaded {
+        if self.overloaded || self.keys.overloaded {
             Rule::InTime
         } else {
             Rule::All
@@ -298,16 +292,27 @@ impl Controller for Predict {
         self.asked_credits = self
             .asked_credits
             .saturating_add(u64::from(arrival.credits));
-        self.found_idle |= arrival.queue_len == 0 && arrival.in_service < self.servlets;
-        let has_room = if self.overloaded {
-            let in_service = arrival.in_service.saturating_mul(self.cost_256) >> 8;
-            let ahead = arrival.ahead.saturating_add(in_service);
-            let class = arrival.class.0.min(self.lowest);
-            ahead < self.room[usize::from(class)]
-        } else {
-            arrival.ahead.min(arrival.queue_len) < self.far
+        let begins = match &arrival.key {
+            None => arrival.queue_len == 0,
+            Some(key) => key.events == 0 && arrival.ahead == 0,
         };
-        if self.keys.admits(arrival, self.overloaded) && has_room {
+        self.found_idle |= begins && arrival.in_service < self.servlets;
+        if let Some(key) = &arrival.key
+            && !self.key_has_room(key)
+        {
+            return Admission::Reject;
+        }
+        if !self.overloaded {
+            return if arrival.ahead.min(arrival.queue_len) < self.far {
+                Admission::Admit
+            } else {
+                Admission::Reject
+            };
+        }
+        let in_service = arrival.in_service.saturating_mul(self.cost_256) >> 8;
+        let ahead = arrival.ahead.saturating_add(in_service);
+        let class = arrival.class.0.min(self.lowest);
+        if ahead < self.room[usize::from(class)] {
             Admission::Admit
         } else {
             Admission::Reject
@@ -337,7 +342,11 @@ impl Controller for Predict {
 
     #[inline]
     fn on_dequeue(&mut self, departure: &Departure) -> Verdict {
-        if self.is_overdue(departure) {
+        let is_late = match &departure.key {
+            Some(key) => self.is_late_in_key(departure, key),
+            None => self.is_overdue(departure),
+        };
+        if is_late {
             Verdict::Shed
         } else {
             Verdict::Serve

@@ -11,6 +11,9 @@ pub struct Sample<'a> {
     pub busy_ns: u64,
     /// The number of credits in the queue, including those that senders have reserved.
     pub queue_len: u64,
+    /// The part of `queue_len` that waits only for a servlet. In a keyed stage, these are the
+    /// events of keys of which no event is in service, up to one batch of each key.
+    pub ready: u64,
     /// The capacity of the queue, in credits, as set by `StageBuilder::queue` or
     /// `Stage::set_queue_max`.
     pub queue_max: u64,

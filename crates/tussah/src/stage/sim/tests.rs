@@ -499,6 +499,7 @@ impl<C: Controller> Controller for Observed<C> {
                 class: Class(0),
                 sojourn_ns,
                 queue_len: 0,
+                key: None,
                 now_ns,
             })
         };

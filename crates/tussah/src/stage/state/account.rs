@@ -57,6 +57,7 @@ pub(crate) struct ClassCounts {
 pub(crate) struct Now {
     pub(crate) now_ns: u64,
     pub(crate) queue_len: u64,
+    pub(crate) ready: u64,
     pub(crate) queue_max: u64,
     pub(crate) threshold: u64,
     pub(crate) in_service: u64,

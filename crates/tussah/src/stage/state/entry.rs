@@ -73,8 +73,8 @@ impl<E> State<E> {
         {
             return Err(Refusal::KeyFull.into());
         }
-        let of_key = self.before_in_key(class);
-        let ahead = of_key.map_or_else(|| self.ahead(class), |key| key.ahead);
+        let of_key = self.arrives_in_key(class);
+        let ahead = of_key.map_or_else(|| self.ahead(class), |(ahead, _)| ahead);
         let random = self.random.next();
         let cohort = event.more.as_ref().and_then(|more| more.cohort);
         let arrival = Arrival {
@@ -83,8 +83,7 @@ impl<E> State<E> {
             cohort: cohort.unwrap_or((random >> 48) as u16),
             queue_len: used,
             ahead,
-            of_key: of_key.map(|key| key.events),
-            key_wait_ns: of_key.map_or(0, |key| key.wait_ns),
+            key: of_key.map(|(_, key)| key),
             in_service: self.in_service,
             now_ns,
             random,
@@ -92,7 +91,12 @@ impl<E> State<E> {
         match self.controllers.on_enqueue(&arrival) {
             Admission::Admit => Ok(()),
             Admission::Degrade => Err(NotTaken::Degrade),
-            Admission::Reject => Err(self.rejected()),
+            Admission::Reject => {
+                if let Queue::Keyed(keyed) = &mut self.queue {
+                    keyed.rejects();
+                }
+                Err(self.rejected())
+            }
         }
     }
 
@@ -349,8 +353,7 @@ impl<E> State<E> {
             cohort: (random >> 48) as u16,
             queue_len: self.credits() + behind,
             ahead: self.ahead(class) + behind,
-            of_key: None,
-            key_wait_ns: 0,
+            key: None,
             in_service: self.in_service,
             now_ns,
             random,

@@ -34,6 +34,7 @@ impl<E> State<E> {
                 class: Class(class as u8),
                 sojourn_ns: u64::MAX,
                 queue_len: self.credits,
+                key: None,
                 now_ns,
             };
             self.controllers.is_overdue(&longest)

@@ -69,6 +69,7 @@ impl<E> State<E> {
         let now = Now {
             now_ns,
             queue_len: self.credits(),
+            ready: self.ready(),
             queue_max: self.bounds.queue_max,
             threshold: self.threshold,
             in_service: self.in_service,

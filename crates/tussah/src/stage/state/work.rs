@@ -30,6 +30,7 @@ pub(super) fn departure<E>(
         class: Class(class as u8),
         sojourn_ns: now_ns.saturating_sub(queued_ns(event.stamp())),
         queue_len,
+        key: None,
         now_ns,
     }
 }
@@ -160,7 +161,8 @@ impl<E> State<E> {
                 run.dropped.push((event, Reason::Expired));
                 continue;
             }
-            let departure = departure(&event, class, self.credits, now_ns);
+            let mut departure = departure(&event, class, self.credits, now_ns);
+            departure.key = self.opened_key(asks);
             if asks && self.controllers.on_dequeue(&departure) == Verdict::Shed {
                 self.queue.refund(class, None);
                 self.counts.shed += 1;
@@ -251,17 +253,7 @@ impl<E> State<E> {
         run.begun = run.keys.len();
     }
 
-    /// Ends the busy time of a run's keys, and notes the time of the events of a single one.
-    fn served_keys(&mut self, run: &mut Run<E>, (finished, lost): (u64, u64), service_ns: u64) {
-        if let [(key, _)] = run.keys[..]
-            && lost == 0
-        {
-            self.queue.served(key, finished, service_ns);
-        }
-        self.release_keys(run);
-    }
-
-    fn release_keys(&mut self, run: &mut Run<E>) {
+    pub(super) fn release_keys(&mut self, run: &mut Run<E>) {
         for (key, _) in run.keys.drain(..) {
             self.release_key(key);
         }

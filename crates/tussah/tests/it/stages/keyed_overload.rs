@@ -100,7 +100,9 @@ fn events_beyond_the_capacity_are_refused() -> Result<(), BuildError> {
             // No more events wait than can be answered in time.
             assert!(stats.queued as u32 * service <= target, "{stats:?}");
             assert!(stats.refused > 2000 * per_ms, "{stats:?}");
-            assert!(keys == 1 || stats.response.p90 <= target, "{stats:?}");
+            // A percentile exceeds the true one by at most a sixteenth.
+            let p90 = stats.response.p90 * 16 / 17;
+            assert!(keys == 1 || p90 <= target, "{stats:?}");
             Ok::<_, BuildError>(())
         })?;
     }

@@ -32,6 +32,7 @@ fn full(sample: Sample<'_>) -> Sample<'_> {
     };
     Sample {
         queue_len: 1,
+        ready: 1,
         servlets,
         ..sample
     }
@@ -94,6 +95,7 @@ fn no_more_servlets_wait_than_keep_the_workers_at_work_twice_over() {
         finished: 0,
         waiting: 20,
         queue_len: 1,
+        ready: 1,
         ..look(20, 0, 0)
     };
     assert_eq!(auto.sample(&stuck, 0).servlets, None);

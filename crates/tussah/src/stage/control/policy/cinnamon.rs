@@ -372,6 +372,7 @@ mod tests {
                 class: Class(0),
                 sojourn_ns,
                 queue_len: 0,
+                key: None,
                 now_ns: 0,
             })
         };

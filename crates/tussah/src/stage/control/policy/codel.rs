@@ -152,6 +152,7 @@ mod tests {
             class: Class(0),
             sojourn_ns: sojourn_ms * MS,
             queue_len,
+            key: None,
             now_ns: now_ms * MS,
         })
     }

@@ -250,6 +250,7 @@ mod tests {
                 class: Class(0),
                 sojourn_ns: 0,
                 queue_len: left,
+                key: None,
                 now_ns: (1000 - left) * MS,
             });
         }

@@ -1,85 +1,92 @@
-//! The events of one key, which a keyed stage handles one at a time. However many servlets the
-//! stage has, an event waits for all earlier ones of its key.
+//! The load of each key of a keyed stage. The events of a key are served one at a time, so a key
+//! can have too many events while servlets are idle.
+//!
+//! The same tests as for the [load](super::load) of a stage decide, on the arrivals and services
+//! since the key last had no events. A false alarm costs little, since it ends when the key has no
+//! events again. Less evidence is therefore enough. Much less is enough if all keys together get
+//! more events than they finish.
 
 use super::Predict;
-use super::load::Queue;
-use super::room::overdue_ns;
-use crate::stage::control::{Arrival, Sample};
+use super::load::Load;
+use crate::stage::control::{Departure, KeyLoad, Sample};
 
-/// The minimum room of a key, in events: the event in service, and one that follows it.
+/// The minimum room of a key, in events: the one in service, and one that follows it.
 const ROOM_MIN: u64 = 2;
 
-/// The queues of the keys. All times are in nanoseconds.
-#[derive(Debug)]
-pub(super) struct Keys {
-    /// The longest wait for earlier events of the same key, of the events since the last sample.
-    found_ns: Option<u64>,
-    /// The longest wait now; `None` in a stage without keys.
-    longest_ns: Option<f64>,
-    /// The wait from which on the stage admits no further event of a key, in the normal state and
-    /// in overload.
-    far_ns: u64,
-    room_ns: u64,
-}
+/// The sum at which a key is overloaded, if its events wait for more than half a target: by chance,
+/// this happens less than once in 10^5 arrivals at a load of 0.8.
+const SUM: f64 = 12.0;
 
-impl Default for Keys {
-    fn default() -> Self {
-        Self {
-            found_ns: None,
-            longest_ns: None,
-            far_ns: u64::MAX,
-            room_ns: u64::MAX,
-        }
-    }
+/// The sum that is enough while some key is overloaded. It may be the same key, whose counts began
+/// again because it had no events for a moment. Or many keys are overloaded, and each of them has
+/// few events.
+const SUM_AGAIN: f64 = 3.0;
+
+/// The number of targets without an overloaded key after which no more departures are looked at.
+const CALM_TARGETS: u64 = 8;
+
+/// The state of all keys together.
+#[derive(Debug, Default)]
+pub(super) struct Keys {
+    /// The sum of the test for a rise, on all events while some wait for their keys.
+    rise: f64,
+    /// True if an event of an overloaded key has arrived since the last sample.
+    found: bool,
+    /// The time until which some key counts as overloaded; 0 for none.
+    until_ns: u64,
+    /// True if some key is overloaded.
+    pub(super) overloaded: bool,
 }
 
 impl Keys {
-    /// Returns whether the key of an arriving event has room.
-    #[inline]
-    pub(super) fn admits(&mut self, arrival: &Arrival, overloaded: bool) -> bool {
-        let Some(of_key) = arrival.of_key else {
-            return true;
+    /// Updates the state at a sample.
+    pub(super) fn update(&mut self, sample: &Sample<'_>, target_ns: u64, now_ns: u64) {
+        let (arrived, finished) = (sample.arrived as f64, sample.finished as f64);
+        self.rise = match sample.queue_len > sample.ready {
+            true => (self.rise + Load::rise(arrived.min(2.0 * finished + 8.0), finished)).max(0.0),
+            false => 0.0,
         };
-        self.found_ns = self.found_ns.max(Some(arrival.key_wait_ns));
-        let most_ns = if overloaded {
-            self.room_ns
-        } else {
-            self.far_ns
-        };
-        of_key < ROOM_MIN || arrival.key_wait_ns < most_ns
+        if std::mem::take(&mut self.found) || Load::is_risen(self.rise) {
+            self.until_ns = now_ns.saturating_add(target_ns.saturating_mul(CALM_TARGETS));
+        }
+        self.overloaded = now_ns < self.until_ns;
     }
 }
 
 impl Predict {
-    /// Returns the longest queue of a key, and whether it is too long.
-    pub(super) fn longest_of_keys(&mut self, sample: &Sample<'_>) -> Option<(Queue, bool)> {
-        let service_ns = self.capacity.service_ns().max(1.0);
-        let found_ns = self.keys.found_ns.take().map(|found_ns| found_ns as f64);
-        // A key that got no event in the interval has finished some.
-        let rest_ns = self.keys.longest_ns;
-        let rest_ns = rest_ns.map(|longest_ns| longest_ns - sample.interval_ns as f64);
-        let waits_ns = found_ns.into_iter().chain(rest_ns);
-        let wait_ns = waits_ns.reduce(f64::max)?.max(0.0);
-        let target_ns = self.target_ns as f64;
-        let far = self.load.far(&self.capacity, 1.0 / service_ns, target_ns);
-        self.keys.longest_ns = Some(wait_ns);
-        self.keys.far_ns = (far * service_ns) as u64;
-        let len = wait_ns / service_ns;
-        Some((Queue { len, wait_ns }, len > far))
+    /// Returns whether a key has room for another event.
+    pub(super) fn key_has_room(&mut self, key: &KeyLoad) -> bool {
+        if key.events < ROOM_MIN || !self.is_key_overloaded(key) {
+            return true;
+        }
+        self.keys.found = true;
+        let service_ns = key.service_ns.max(1) as f64;
+        let budget_ns = self.wait_budget_ns(1.0 / service_ns, service_ns);
+        // At least half of the service of the last event that has room is within the budget.
+        key.events as f64 * service_ns < budget_ns + service_ns / 2.0
     }
 
-    /// Sets the room of each key in overload, and returns the time in the queue that is acceptable
-    /// there, in nanoseconds.
-    pub(super) fn allot_to_keys(&mut self) -> f64 {
-        if self.keys.longest_ns.is_none() {
-            return 0.0;
+    /// Returns whether a queued event of a key would be answered too late.
+    pub(super) fn is_late_in_key(&self, departure: &Departure, key: &KeyLoad) -> bool {
+        let latest_ns = self.target_ns.saturating_sub(key.service_ns);
+        departure.sojourn_ns > latest_ns.max(self.sojourn_ns_max_or_0())
+            && (self.overloaded || self.is_key_overloaded(key))
+    }
+
+    /// Returns the acceptable time in the queue, or 0 if the stage is not overloaded.
+    fn sojourn_ns_max_or_0(&self) -> u64 {
+        if self.overloaded {
+            self.sojourn_ns_max
+        } else {
+            0
         }
-        let service_ns = self.capacity.service_ns().max(1.0);
-        let per_ns = 1.0 / service_ns;
-        let budget_ns = self.wait_budget_ns(per_ns);
-        // An event has room if at least half of its service is within the budget.
-        let most_ns = budget_ns + self.capacity.service_ns_free() - service_ns / 2.0;
-        self.keys.room_ns = most_ns as u64;
-        overdue_ns(per_ns, budget_ns).min(self.target_ns as f64 - service_ns)
+    }
+
+    fn is_key_overloaded(&self, key: &KeyLoad) -> bool {
+        let wait_ns = key.events as f64 * key.service_ns as f64;
+        let is_late = wait_ns > self.target_ns as f64 / 2.0;
+        let sum = || Load::sum_since_empty(key.arrived as f64, key.ended as f64);
+        let most = if self.keys.overloaded { SUM_AGAIN } else { SUM };
+        key.rejected > 0 || is_late && sum() > most
     }
 }

@@ -120,13 +120,6 @@ pub(super) struct Load {
     calm_ns: f64,
 }
 
-/// A queue: the number of its events, and the time that the next event would wait.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Queue {
-    pub(super) len: f64,
-    pub(super) wait_ns: f64,
-}
-
 /// A test of whether a queue stands, while waits are long.
 #[derive(Debug, Default)]
 struct Stand {
@@ -231,7 +224,7 @@ impl Load {
         self.taken += taken;
         // If a batch has a cost of its own, large batches can achieve more than was observed.
         let able_run = self.able.max(self.taken);
-        self.rise = self.arrived * (RISE.1 / RISE.0).ln() - able_run * (RISE.1 - RISE.0);
+        self.rise = Self::rise(self.arrived, able_run);
         if idle || self.rise <= 0.0 {
             self.rise = 0.0;
             (self.arrived, self.able, self.taken) = (0.0, 0.0, 0.0);
@@ -264,27 +257,48 @@ impl Load {
         ((self.dispersion() + self.service_dispersion) / 2.0).max(1.0)
     }
 
-    /// Returns the length at which a queue is an overload if it drains at this rate.
-    pub(super) fn far(&self, capacity: &Capacity, per_ns: f64, target_ns: f64) -> f64 {
+    /// Returns the larger one of two sums, for a queue that was empty at first: the sum of the test
+    /// for a rise, and that for a standing queue. `able` events could be served since then.
+    pub(super) fn sum_since_empty(arrived: f64, able: f64) -> f64 {
+        // A burst of any length counts as only a few events at first.
+        let counted = arrived.min(4.0 * able + 8.0);
+        let rise = Self::rise(counted, able);
+        let counted = counted.min(able + STAND_QUEUE_MAX);
+        let stand = counted * (STAND.1 / STAND.0).ln() - able * (STAND.1 - STAND.0);
+        rise.max(stand)
+    }
+
+    /// Returns the log-likelihood ratio of the test for a rise.
+    pub(super) fn rise(arrived: f64, able: f64) -> f64 {
+        arrived * (RISE.1 / RISE.0).ln() - able * (RISE.1 - RISE.0)
+    }
+
+    /// Returns whether a sum of these ratios is enough.
+    pub(super) fn is_risen(sum: f64) -> bool {
+        sum > RISE_SUM
+    }
+
+    /// Returns the length at which a queue is an overload.
+    pub(super) fn far(&self, capacity: &Capacity, target_ns: f64) -> f64 {
         let long = QUEUE_LONG * self.dispersion_of_queues() * capacity.doubt();
+        let per_ns = capacity.per_ns().unwrap_or(f64::INFINITY);
         long.max(QUEUE_FAR_TARGETS * target_ns * per_ns)
     }
 
     /// Returns whether a stage that was not overloaded is overloaded now.
     pub(super) fn risen(
         &mut self,
-        queue: Queue,
-        per_ns: f64,
+        queued: f64,
+        wait_ns: f64,
         sample: &Sample<'_>,
         target_ns: f64,
     ) -> bool {
-        let Queue { len, wait_ns } = queue;
         let dispersion = self.dispersion_of_queues();
         let slow = wait_ns > QUEUE_LONG_TARGETS * target_ns;
-        let long = slow && len > QUEUE_LONG * dispersion;
+        let long = slow && queued > QUEUE_LONG * dispersion;
         let late = wait_ns > target_ns / 2.0;
         if wait_ns > target_ns {
-            self.steady.observe(len, sample.finished as f64);
+            self.steady.observe(queued, sample.finished as f64);
         } else {
             self.steady = Steady::default();
         }
@@ -310,7 +324,7 @@ impl Load {
         if !late {
             self.stand = Stand::default();
         } else if self.stand.since.is_none() {
-            let worth = len.min(STAND_QUEUE_MAX) * (STAND.1 / STAND.0).ln();
+            let worth = queued.min(STAND_QUEUE_MAX) * (STAND.1 / STAND.0).ln();
             self.stand.since = Some(worth);
         }
         self.remembered = (self.remembered - sample.finished as f64).max(0.0);
@@ -321,7 +335,7 @@ impl Load {
         bounded
             || self.steady.is_steady()
             || late && self.rise > RISE_SUM * scale
-            || late && self.stand.sum(per_ns) > STAND_SUM * scale
+            || late && self.stand.sum(queued / wait_ns) > STAND_SUM * scale
             || self.long_ns > QUEUE_STAYS * target_ns
             || self.late > SERVICES_LATE * dispersion
     }

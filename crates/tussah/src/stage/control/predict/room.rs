@@ -41,18 +41,12 @@ const SERVICES_LEFT_CLASSES: f64 = 3.5;
 /// The length of the window for the share of the capacity that a class takes, in events.
 const TAKEN_WINDOW: f64 = 64.0;
 
-/// Returns the time in the queue above which an event is overdue, for a budget of its wait.
-pub(super) fn overdue_ns(per_ns: f64, budget_ns: f64) -> f64 {
-    // The sum of a few service times is less certain than that of many.
-    let spread = OVERDUE / (per_ns * budget_ns).max(0.25).sqrt();
-    budget_ns * (1.0 + spread)
-}
-
 impl Predict {
-    /// Returns how long an event may wait in overload, in nanoseconds.
-    pub(super) fn wait_budget_ns(&self, per_ns: f64) -> f64 {
+    /// Returns how long an event may wait in overload for servlets that serve events at a rate and
+    /// each take `service_ns`, in nanoseconds.
+    pub(super) fn wait_budget_ns(&self, per_ns: f64, service_ns: f64) -> f64 {
         let target_ns = self.target_ns as f64;
-        let left_ns = target_ns - SERVICES_LEFT * self.capacity.service_ns();
+        let left_ns = target_ns - SERVICES_LEFT * service_ns;
         let budget_ns = left_ns.clamp(WAIT_SHARE_MIN * target_ns, WAIT_SHARE_MAX * target_ns);
         let few_ns = (WAITING_MIN / per_ns).min(WAIT_SHARE_FEW * target_ns);
         (budget_ns.max(few_ns) * self.correction).min(WAIT_SHARE_CLUMPS * target_ns)
@@ -110,7 +104,7 @@ impl Predict {
 
     /// Sets the room of each class in overload.
     pub(super) fn allot(&mut self, sample: &Sample<'_>, per_ns: f64) {
-        let budget_ns = self.wait_budget_ns(per_ns);
+        let budget_ns = self.wait_budget_ns(per_ns, self.capacity.service_ns());
         let lowest = usize::from(self.lowest);
         let shares: f64 = sample
             .classes
@@ -143,8 +137,9 @@ impl Predict {
             let events = per_ns * (wait_ns + self.capacity.service_ns_free());
             self.room[class] = self.credits(events).max(at_once).max(1);
         }
-        let sojourn_ns_max = overdue_ns(per_ns, budget_ns).max(self.allot_to_keys());
-        self.sojourn_ns_max = sojourn_ns_max as u64;
+        // The sum of a few service times is less certain than that of many.
+        let spread = OVERDUE / (per_ns * budget_ns).max(0.25).sqrt();
+        self.sojourn_ns_max = (budget_ns * (1.0 + spread)) as u64;
         let left_ns = self.target_ns as f64 - SERVICES_LEFT_CLASSES * self.capacity.service_ns();
         self.sojourn_ns_max_since = self.sojourn_ns_max.max(left_ns as u64);
     }

@@ -350,6 +350,7 @@ fn burst(size: u64, slots: u64) -> (u64, bool) {
             interval_ns: 125_000,
             busy_ns: finished * 10_000,
             queue_len: queue,
+            ready: queue,
             queue_max: 10_000,
             arrived: arrives,
             admitted: arrives,
@@ -392,6 +393,7 @@ fn places_that_senders_ask_for_are_no_burst() {
             interval_ns: 125_000,
             busy_ns: 125_000,
             queue_len: 3,
+            ready: 3,
             arrived: 1,
             admitted: 1,
             finished: 1,
@@ -412,6 +414,7 @@ fn nothing_is_decided_before_anything_was_done() {
         assert_eq!(predict.on_enqueue(&arrival(200, i, 0)), Admission::Admit);
         let sample = Sample {
             queue_len: i,
+            ready: i,
             arrived: u64::MAX / 4,
             interval_ns: 1,
             ..quiet()

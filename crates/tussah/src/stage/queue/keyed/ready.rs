@@ -13,7 +13,11 @@ pub(super) struct Ready {
 
 impl Ready {
     pub(super) fn is_empty(&self) -> bool {
-        self.entries.len() == self.stale
+        self.len() == 0
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len() - self.stale
     }
 
     /// Returns the first key, after removing the stale entries before it.

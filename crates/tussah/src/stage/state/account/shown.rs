@@ -39,6 +39,7 @@ pub(super) fn sample<'a>(
         interval_ns,
         busy_ns: is.busy_ns - was.busy_ns,
         queue_len: now.queue_len,
+        ready: now.ready,
         queue_max: now.queue_max,
         threshold: now.threshold,
         arrived: is.arrived - was.arrived,

@@ -20,12 +20,6 @@ fn swing(ms: u64) -> f64 {
     (STEADY_BAND_MAX + 1.0) * (ms % 2) as f64
 }
 
-/// Shows a sample of a queue to a load with a target of 10 ms, and returns whether it has risen.
-fn rises(load: &mut Load, len: f64, wait_ns: f64, sample: &Sample<'_>) -> bool {
-    let queue = Queue { len, wait_ns };
-    load.risen(queue, len / wait_ns, sample, 10.0 * MS as f64)
-}
-
 /// Returns the number of milliseconds after which an overload is detected, if that happens
 /// within 10 s.
 fn risen(arrived: impl Fn(u64) -> u64, idle: bool, queued: f64, wait_ms: f64) -> Option<u64> {
@@ -40,7 +34,7 @@ fn risen(arrived: impl Fn(u64) -> u64, idle: bool, queued: f64, wait_ms: f64) ->
         };
         load.observe(&sample, &capacity, idle, 0.0);
         let wait_ns = wait_ms * MS as f64;
-        rises(&mut load, queued + swing(*ms), wait_ns, &sample)
+        load.risen(queued + swing(*ms), wait_ns, &sample, 10.0 * MS as f64)
     })
 }
 
@@ -73,7 +67,7 @@ fn a_queue_that_stands_is_an_overload_and_sooner_if_there_was_one() {
                 ..quiet()
             };
             load.observe(&sample, &capacity, false, 0.0);
-            rises(&mut load, queued, queued / 10.0 * MS as f64, &sample)
+            load.risen(queued, queued / 10.0 * MS as f64, &sample, 10.0 * MS as f64)
         })
     };
     // 18 (1 + 32 / 1000) - 62 ln 1.25, divided by 10 ln 1.25 - 2; later a fifth of the 18 and
@@ -191,7 +185,7 @@ fn a_queue_that_stays_as_long_as_it_is_while_events_finish_is_an_overload() {
                 ..quiet()
             };
             let wait_ns = (wait_ms * MS) as f64;
-            rises(&mut load, queued(*ms), wait_ns, &sample)
+            load.risen(queued(*ms), wait_ns, &sample, 10.0 * MS as f64)
         })
     };
     assert_eq!(found(1, |_| 20.0, 11), Some(65));
