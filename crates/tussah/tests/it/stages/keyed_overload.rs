@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tussah::ManualClock;
-use tussah::stage::{Ask, Batch, BuildError, Network, Stage};
+use tussah::stage::{Ask, Batch, BuildError, Network, Sender, Stage};
 use tussah::sync::Limit;
 use tussah::time::sleep;
 
@@ -110,7 +110,7 @@ fn events_beyond_the_capacity_are_refused() -> Result<(), BuildError> {
 }
 
 /// The answers to the events of a group of keys.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Answers {
     /// The time of each answer since its event was sent, in milliseconds.
     ms: Vec<u64>,
@@ -124,9 +124,44 @@ impl Answers {
     }
 }
 
+/// The duration of a test of busy keys, in milliseconds.
+const STEPS: u64 = 6000;
+
+/// Sends events of the keys that `keys_at` returns for each millisecond, and returns the answers:
+/// first those for keys below 1000, then those for keys below 2000, and so on.
+async fn answers<const GROUPS: usize>(
+    clock: &ManualClock,
+    requests: &Sender<Ask<u64, u64>>,
+    keys_at: impl Fn(u64) -> Vec<u64>,
+) -> [Answers; GROUPS] {
+    let now = Arc::new(AtomicU64::new(0));
+    let groups: [Arc<Mutex<Answers>>; GROUPS] = std::array::from_fn(|_| Arc::default());
+    for step in 0..STEPS {
+        now.store(step, Relaxed);
+        for key in keys_at(step) {
+            let answers = Arc::clone(&groups[(key / 1000) as usize]);
+            let (requests, now) = (requests.clone(), Arc::clone(&now));
+            drop(tussah::spawn(async move {
+                let answer = requests.ask(key).await;
+                let mut answers = answers.lock().expect("no test has panicked");
+                match answer {
+                    Ok(_) => answers.ms.push(now.load(Relaxed) - step),
+                    Err(_) => answers.refused += 1,
+                }
+            }));
+        }
+        pass(clock, 1).await;
+    }
+    groups.map(|answers| std::mem::take(&mut *answers.lock().expect("no test has panicked")))
+}
+
+/// Returns the busy keys that get an event in this millisecond: three in ten.
+fn busy_at(step: u64, keys: u64) -> impl Iterator<Item = u64> {
+    (0..keys).filter(move |key| (step + key) * 3 % 10 < 3)
+}
+
 #[test]
 fn busy_keys_do_not_make_the_stage_refuse_events_of_idle_ones() -> Result<(), BuildError> {
-    const STEPS: u64 = 6000;
     // Events of idle keys take 10 ms, and those of busy keys 10 or 30 ms. Each busy key gets at
     // least three times as many events as it can handle.
     for (busy_keys, busy_ms, idle_per_ms) in [(1, 10, 1), (1, 10, 10), (5, 10, 1), (2, 30, 1)] {
@@ -135,52 +170,46 @@ fn busy_keys_do_not_make_the_stage_refuse_events_of_idle_ones() -> Result<(), Bu
             let network = Network::new("overload");
             let service = move |key| MS * if key < 1000 { busy_ms } else { 10 };
             let stage = stage(&network, 1 << 32, (100 * MS, 1000), service)?;
-            let requests = stage.sender();
-            let now = Arc::new(AtomicU64::new(0));
-            let (busy, idle) = <(Arc<Mutex<Answers>>, Arc<Mutex<Answers>>)>::default();
-            for step in 0..STEPS {
-                now.store(step, Relaxed);
-                // Three of ten steps have an event for each busy key; others come once each second.
-                let of_busy = (0..busy_keys).filter(|key| (step + key) * 3 % 10 < 3);
-                let of_idle = (0..idle_per_ms).map(|i| 1000 + step % 1000 * idle_per_ms + i);
-                for key in of_busy.chain(of_idle) {
-                    let answers = Arc::clone(if key < 1000 { &busy } else { &idle });
-                    let (requests, now) = (requests.clone(), Arc::clone(&now));
-                    drop(tussah::spawn(async move {
-                        let answer = requests.ask(key).await;
-                        let mut answers = answers.lock().expect("no test has panicked");
-                        match answer {
-                            Ok(_) => answers.ms.push(now.load(Relaxed) - step),
-                            Err(_) => answers.refused += 1,
-                        }
-                    }));
-                }
-                pass(&clock, 1).await;
-            }
-            let (busy, idle) = (
-                busy.lock().expect("as above"),
-                idle.lock().expect("as above"),
-            );
-            let case = format!(
-                "{busy_keys} busy, {busy_ms} ms: {} answered, {} in time, {} refused; {idle_per_ms} idle: {} \
-                 answered, {} at once, {} refused",
-                busy.ms.len(),
-                busy.within(100),
-                busy.refused,
-                idle.ms.len(),
-                idle.within(12),
-                idle.refused,
-            );
+            let keys_at = |step| {
+                // An idle key has no more than one event at a time.
+                let idle = (0..idle_per_ms).map(|i| 1000 + (step * idle_per_ms + i) % 1000);
+                busy_at(step, busy_keys).chain(idle).collect()
+            };
+            let [busy, idle] = answers(&clock, &stage.sender(), keys_at).await;
+            let case = format!("{busy_keys} busy, {busy_ms} ms, {idle_per_ms} idle");
             assert_eq!(idle.refused, 0, "{case}");
-            assert!(
-                idle.within(12) as u64 > (STEPS - 20) * idle_per_ms,
-                "{case}"
-            );
+            let sent = (STEPS - 20) * idle_per_ms;
+            assert!(idle.within(12) as u64 > sent, "{case}: {idle:?}");
             let able = (STEPS * busy_keys / u64::from(busy_ms)) as usize;
-            assert!(busy.within(100) * 10 > able * 9, "{case}");
-            assert!(busy.within(100) * 10 > busy.ms.len() * 9, "{case}");
+            assert!(busy.within(100) * 10 > able * 9, "{case}: {busy:?}");
+            assert!(
+                busy.within(100) * 10 > busy.ms.len() * 9,
+                "{case}: {busy:?}"
+            );
             Ok::<_, BuildError>(())
         })?;
     }
     Ok(())
+}
+
+#[test]
+fn a_busy_key_harms_neither_bursts_of_others_nor_keys_that_keep_up() -> Result<(), BuildError> {
+    let (clock, runtime) = by_hand();
+    runtime.block_on_spawned(async move {
+        let network = Network::new("overload");
+        let stage = stage(&network, 1 << 32, (100 * MS, 1000), |_| 10 * MS)?;
+        let keys_at = |step| {
+            let is_time = step % 100 == 0;
+            // Five events of one key, which take half the time; and one event for each of 40 keys.
+            let keeps_up = (0..5).filter(|_| is_time).map(|_| 1000);
+            let burst = (0..40).filter(|_| is_time).map(|key| 2000 + key);
+            busy_at(step, 1).chain(keeps_up).chain(burst).collect()
+        };
+        let [busy, keeps_up, burst] = answers(&clock, &stage.sender(), keys_at).await;
+        assert_eq!((keeps_up.refused, burst.refused), (0, 0));
+        assert_eq!(keeps_up.within(80), 60 * 5, "{keeps_up:?}");
+        assert_eq!(burst.within(30), 60 * 40, "{burst:?}");
+        assert!(busy.within(100) > 540, "{busy:?}");
+        Ok(())
+    })
 }
