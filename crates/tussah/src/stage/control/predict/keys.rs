@@ -13,14 +13,18 @@ use crate::stage::control::{Departure, KeyLoad, Sample};
 /// The minimum room of a key, in events: the one in service, and one that follows it.
 const ROOM_MIN: u64 = 2;
 
-/// The sum at which a key is overloaded, if its events wait for more than half a target: by chance,
-/// this happens less than once in 10^5 arrivals at a load of 0.8.
-const SUM: f64 = 12.0;
+/// The sum at which a key is overloaded, if its events wait for more than half a target. By chance,
+/// this happens in fewer than one of 50,000 busy periods at a load of 0.8, even if the services are
+/// exponential (simulated). A load of 3 is found after about 20 services, and one of 1.4 after 110.
+const SUM: f64 = 20.0;
 
 /// The sum that is enough while some key is overloaded. It may be the same key, whose counts began
 /// again because it had no events for a moment. Or many keys are overloaded, and each of them has
 /// few events.
 const SUM_AGAIN: f64 = 3.0;
+
+/// The maximum sum over all keys. With a larger one, the end of an overload would show too late.
+const RISE_MAX: f64 = 40.0;
 
 /// The number of targets without an overloaded key after which no more departures are looked at.
 const CALM_TARGETS: u64 = 8;
@@ -43,7 +47,10 @@ impl Keys {
     pub(super) fn update(&mut self, sample: &Sample<'_>, target_ns: u64, now_ns: u64) {
         let (arrived, finished) = (sample.arrived as f64, sample.finished as f64);
         self.rise = match sample.queue_len > sample.ready {
-            true => (self.rise + Load::rise(arrived.min(2.0 * finished + 8.0), finished)).max(0.0),
+            true => {
+                let rise = Load::rise(arrived.min(2.0 * finished + 8.0), finished);
+                (self.rise + rise).clamp(0.0, RISE_MAX)
+            }
             false => 0.0,
         };
         if std::mem::take(&mut self.found) || Load::is_risen(self.rise) {
