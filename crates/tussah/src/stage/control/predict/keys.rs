@@ -15,7 +15,7 @@ const ROOM_MIN: u64 = 2;
 
 /// The sum at which a key is overloaded, if its events wait for more than half a target. By chance,
 /// this happens in fewer than one of 50,000 busy periods at a load of 0.8, even if the services are
-/// exponential (simulated). A load of 3 is found after about 20 services, and one of 1.4 after 110.
+/// exponential. A load of 3 is found after about 20 services, and one of 1.4 after 110.
 const SUM: f64 = 20.0;
 
 /// The sum that is enough while some key is overloaded. It may be the same key, whose counts began
@@ -76,16 +76,9 @@ impl Predict {
     /// Returns whether a queued event of a key would be answered too late.
     pub(super) fn is_late_in_key(&self, departure: &Departure, key: &KeyLoad) -> bool {
         let latest_ns = self.target_ns.saturating_sub(key.service_ns);
-        departure.sojourn_ns > latest_ns.max(self.sojourn_ns_max_or_0())
-            && (self.overloaded || self.is_key_overloaded(key))
-    }
-
-    /// Returns the acceptable time in the queue, or 0 if the stage is not overloaded.
-    fn sojourn_ns_max_or_0(&self) -> u64 {
-        if self.overloaded {
-            self.sojourn_ns_max
-        } else {
-            0
+        match self.overloaded {
+            true => departure.sojourn_ns > latest_ns.max(self.sojourn_ns_max),
+            false => departure.sojourn_ns > latest_ns && self.is_key_overloaded(key),
         }
     }
 
@@ -95,5 +88,83 @@ impl Predict {
         let sum = || Load::sum_since_empty(key.arrived as f64, key.ended as f64);
         let most = if self.keys.overloaded { SUM_AGAIN } else { SUM };
         key.rejected > 0 || is_late && sum() > most
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::stage::control::testing::{MS, Random};
+
+    /// The busy periods of a key, those in which events were rejected, and the most events that had
+    /// ended when the first one was rejected.
+    #[derive(Debug, Default)]
+    struct Seen {
+        periods: u64,
+        alarms: u64,
+        latest: u64,
+    }
+
+    /// Shows `arrivals` events of one key at a load. Services are exponential with a mean of 1 ms,
+    /// and the target is 20 ms.
+    fn seen(load: f64, arrivals: u64) -> Seen {
+        let mut predict = Predict::new(Duration::from_millis(20));
+        let mut random = Random::new(7);
+        let mut exponential = |mean: f64| {
+            let share = (random.next() >> 11) as f64 / (1_u64 << 53) as f64;
+            -mean * (1.0 - share).ln()
+        };
+        let mut seen = Seen::default();
+        let mut key = KeyLoad {
+            service_ns: MS,
+            ..KeyLoad::default()
+        };
+        let (mut now, mut ends) = (0.0, f64::INFINITY);
+        for _ in 0..arrivals {
+            now += exponential(1.0 / load);
+            while ends <= now {
+                (key.events, key.ended) = (key.events - 1, key.ended + 1);
+                match key.events {
+                    0 => {
+                        (key.arrived, key.ended, key.rejected) = (0, 0, 0);
+                        ends = f64::INFINITY;
+                    }
+                    _ => ends += exponential(1.0),
+                }
+            }
+            key.arrived += 1;
+            if predict.key_has_room(&key) {
+                if key.events == 0 {
+                    seen.periods += 1;
+                    ends = now + exponential(1.0);
+                }
+                key.events += 1;
+            } else {
+                if key.rejected == 0 {
+                    seen.alarms += 1;
+                    seen.latest = seen.latest.max(key.ended);
+                }
+                key.rejected += 1;
+            }
+        }
+        seen
+    }
+
+    #[test]
+    fn a_key_that_keeps_up_is_hardly_ever_overloaded() {
+        let seen = seen(0.8, 2_000_000);
+        assert!(seen.periods > 350_000, "{seen:?}");
+        assert!(seen.alarms * 50_000 < seen.periods, "{seen:?}");
+    }
+
+    #[test]
+    fn a_key_that_gets_too_much_is_soon_overloaded() {
+        // The fewest events that end before an alarm vary with the services.
+        for (load, most) in [(3.0, 60), (1.4, 600)] {
+            let seen = seen(load, 20_000);
+            assert!(seen.alarms > 0 && seen.latest < most, "{load}: {seen:?}");
+        }
     }
 }
