@@ -24,6 +24,7 @@
 
 mod check;
 mod diagnostic;
+mod domain;
 pub mod draw;
 mod expr;
 mod format;
@@ -42,6 +43,7 @@ mod value;
 
 pub use check::{Checked, check};
 pub use diagnostic::{Diagnostic, Label, Severity};
+pub use domain::Domain;
 pub use expr::{BinaryOp, EvalCause, EvalError, Expr, ExprKind, UnaryOp};
 pub use format::format;
 pub use graph::{

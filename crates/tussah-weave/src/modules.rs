@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use crate::domain::Domain;
 use crate::types::Type;
 use crate::value::Kind;
 
 /// The modules that a graph can use.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Modules {
     /// The signatures, keyed by the full path of each module.
@@ -62,7 +63,7 @@ impl Modules {
 }
 
 /// The interface of a module.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Signature {
     /// The full path of the module, such as `http::Listen`.
@@ -129,13 +130,16 @@ impl Signature {
 }
 
 /// A parameter of a module.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ParamSignature {
     /// The name.
     pub name: String,
     /// The kind.
     pub kind: Kind,
+    /// The accepted values of this kind.
+    #[cfg_attr(feature = "serde", serde(flatten))]
+    pub domain: Domain,
     /// True if the argument may be omitted.
     #[cfg_attr(feature = "serde", serde(default))]
     pub optional: bool,

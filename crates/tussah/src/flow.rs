@@ -159,13 +159,13 @@ pub use self::module::Module;
 pub use self::modules::{Modules, Params};
 pub use self::open_file::OpenFile;
 pub use self::out::{AsyncOut, Out};
-pub use self::param::{Param, Rate, Size};
+pub use self::param::{Param, Rate, Share, Size};
 pub use self::proxy::Proxy;
 pub use self::running::{Input, Running};
 pub use self::tap::{Tap, TappedItem};
 pub use self::via::{Via, WhenFull};
 pub use self::wake::Wake;
-pub use tussah_weave::Value;
+pub use tussah_weave::{Kind, Value};
 
 #[doc(hidden)]
 pub mod expansion {

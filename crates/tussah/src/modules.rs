@@ -48,6 +48,7 @@ mod net;
 use std::fmt::Debug;
 
 pub use self::files::{Contents, DirectoryList, FileAppend, FileLines, LinesOut, ReadFile};
+pub use self::framing::Framing;
 pub use self::generic::{
     Counter, DeadLetter, Delay, FaultInjector, Filter, Join, Logger, Retry, Split, Throttle, Timer,
     Waiting,

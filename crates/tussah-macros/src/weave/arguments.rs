@@ -1,7 +1,7 @@
 //! The check of an instance's arguments by the compiler.
 
 use proc_macro2::TokenStream;
-use quote::{quote, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 use tussah_weave::{Arg, Diagnostic, Graph, Kind, Node, Value};
 
 use super::{Source, alias};
@@ -82,10 +82,17 @@ impl Source<'_> {
         let is_typed = matches!(kinds.first(), Some(Kind::Rust(_)));
         let kinds = kinds.iter().filter(|_| !is_typed).map(Kind::name);
         let name = named(arg);
-        let count = match arg.value.eval(&|_| None) {
-            Ok(Value::Count(count)) => quote!(::core::option::Option::Some(#count)),
-            _ => quote!(::core::option::Option::None),
-        };
+        let constant = arg.value.eval(&|_| None).ok();
+        let value = constant.as_ref().map_or_else(String::new, Value::to_string);
+        let number = option(match constant {
+            Some(Value::Count(count)) => Some(count as f64),
+            Some(Value::Number(number)) => Some(number),
+            _ => None,
+        });
+        let text = option(match &constant {
+            Some(Value::Text(text)) => Some(text),
+            _ => None,
+        });
         let wrong = quote! {
             wrong_argument(
                 <#of as ::tussah::flow::expansion::Module>::PARAMS,
@@ -96,7 +103,9 @@ impl Source<'_> {
                     name: #name,
                     kinds: &[#(#kinds),*],
                     found: #found,
-                    count: #count,
+                    value: #value,
+                    number: #number,
+                    text: #text,
                 },
             )
         };
@@ -158,8 +167,13 @@ impl Source<'_> {
 
 /// Returns the expression for the name of an argument.
 fn named(arg: &Arg) -> TokenStream {
-    match &arg.name {
-        Some(name) => quote!(::core::option::Option::Some(#name)),
+    option(arg.name.as_ref())
+}
+
+/// Returns the expression for an optional literal.
+fn option(value: Option<impl ToTokens>) -> TokenStream {
+    match value {
+        Some(value) => quote!(::core::option::Option::Some(#value)),
         None => quote!(::core::option::Option::None),
     }
 }

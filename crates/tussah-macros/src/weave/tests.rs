@@ -53,7 +53,7 @@ fn constants_that_pass_through_inner_graphs_are_checked() {
     let checks = |count: u64, module: &str| {
         let checks = code.split("wrong_argument").filter(|check| {
             let is_of = check.contains(&format!("module : \"{module}\""));
-            is_of && check.contains(&format!(":: Some ({count}u64)"))
+            is_of && check.contains(&format!(":: Some ({count}f64)"))
         });
         checks.count()
     };

@@ -427,10 +427,10 @@ fn a_module_is_described_as_text() {
     let start = "Retry: handles any number of items at the same time; may wait
 
 parameters:
-  attempts  count
+  attempts  count (1 to 4294967295)
   first     duration
   longest   duration, optional
-  jitter    number, optional
+  jitter    number (0 to 1), optional
   seed      count, optional
 
 input ports:

@@ -1,6 +1,9 @@
-//! A constant that is out of range for the type of its parameter does not compile.
+//! A constant that its parameter does not accept does not compile.
 
-use tussah::flow::{module, weave};
+use std::num::NonZeroU32;
+
+use tussah::flow::{Share, module, weave};
+use tussah::modules::Framing;
 
 struct Small;
 
@@ -13,8 +16,19 @@ impl Small {
     fn run(&self, _item: u64) {}
 }
 
+struct Strict;
+
+#[module]
+impl Strict {
+    fn init(_framing: Framing, _times: Option<NonZeroU32>, _share: Option<Share>) -> Self {
+        Self
+    }
+
+    fn run(&self, _item: u64) {}
+}
+
 weave! {
-    use Small
+    use Small, Strict
 
     graph Ranges(any: count = 300) {
       fits    = Small(255, 65_535, word: 4_294_967_295, most: 18_446_744_073_709_551_615)
@@ -22,6 +36,11 @@ weave! {
       byte    = Small(256)
       short   = Small(1, short: 10 * 10 k)
       word    = Small(byte: 1, short: 1, word: 5 G)
+      right   = Strict("lengths", times: 1, share: 100 %)
+      word_of = Strict("liness")
+      none    = Strict("lines", times: 0)
+      above   = Strict("lines", share: 1.5)
+      below   = Strict("lines", share: 0 - 0.5)
       inner   = Inner()
       through = Through(300, 7)
       in -> fits
@@ -29,6 +48,11 @@ weave! {
       in -> byte
       in -> short
       in -> word
+      in -> right
+      in -> word_of
+      in -> none
+      in -> above
+      in -> below
       in -> inner
       in -> through
     }

@@ -5,16 +5,19 @@ use std::collections::BTreeMap;
 use super::Checker;
 use super::values::Params;
 use crate::diagnostic::Diagnostic;
+use crate::domain::Domain;
 use crate::graph::{Arg, Param};
 use crate::modules::Signature;
 use crate::suggest;
 use crate::token::Span;
-use crate::value::Kind;
+use crate::value::{Kind, Value};
 
 /// A parameter of a module or of a graph.
 pub(super) struct Wanted<'s> {
     pub(super) name: &'s str,
     pub(super) kind: &'s Kind,
+    /// The accepted values, if the kind alone does not determine them.
+    pub(super) domain: Option<&'s Domain>,
     pub(super) optional: bool,
 }
 
@@ -23,6 +26,7 @@ impl<'s> Wanted<'s> {
         let params = signature.params.iter().map(|param| Self {
             name: &param.name,
             kind: &param.kind,
+            domain: Some(&param.domain),
             optional: param.optional,
         });
         params.collect()
@@ -32,6 +36,7 @@ impl<'s> Wanted<'s> {
         let params = params.iter().map(|param| Self {
             name: &param.name,
             kind: &param.kind,
+            domain: None,
             optional: param.default.is_some(),
         });
         params.collect()
@@ -64,7 +69,10 @@ impl Checker<'_> {
                 continue;
             };
             let what = format!("`{}` of {role}", param.name);
-            self.check_value(params, &arg.value, Some(param.kind), &what);
+            let value = self.check_value(params, &arg.value, Some(param.kind), &what);
+            if let (Some(value), Some(domain)) = (value, param.domain) {
+                self.check_domain(&value, domain, arg.value.span, &what);
+            }
             let name = Some(param.name.to_owned());
             let kind = Some(param.kind.clone());
             if let Some(&first) = given.get(param.name) {
@@ -102,6 +110,16 @@ impl Checker<'_> {
             self.report(Diagnostic::error(span, message));
         }
         named
+    }
+
+    /// Reports a value that a parameter does not accept.
+    fn check_domain(&mut self, value: &Value, domain: &Domain, span: Span, what: &str) {
+        if let Err(expected) = domain.check(value) {
+            let message = format!("{what} is {value}: expected {expected}");
+            let mut error = Diagnostic::error(span, message);
+            error.help = domain.help(value);
+            self.report(error);
+        }
     }
 }
 

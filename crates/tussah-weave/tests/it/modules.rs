@@ -1,11 +1,11 @@
 //! The modules that the tests use, in a short notation.
 
 use tussah_weave::{
-    Body, Kind, Modules, Parallelism, ParamSignature, PortSignature, Signature, Type, Value,
+    Body, Domain, Kind, Modules, Parallelism, ParamSignature, PortSignature, Signature, Type, Value,
 };
 
 /// One module a line: `path<generics>(param: kind, optional?: kind) inputs -> outputs properties`.
-/// An output with `!` must be connected.
+/// An output with `!` must be connected. A kind can end with a range or with words in brackets.
 const MODULES: &str = "
     http::Listen(listen: address, at_once?: count) -> out!: Request, bad: Answer
     http::Reply() run: Answer, busy: Request -> failed: Error
@@ -18,6 +18,7 @@ const MODULES: &str = "
     lines::Enrich(table: path) run: Record -> out!: Record, failed: Dead flow
     lines::Send(to: address) run: Record -> failed: Record async
     lines::Write(file: path) run: Dead serial blocking
+    flow::Frames(framing: text[lines|lengths], depth?: count[1..8], share?: number[0..1], every?: duration[0.001..]) -> out!: Line
     flow::Retry<T>(times: count) run: T -> out!: T, exhausted: Dead
     flow::Delay<T>(time: duration) run: T -> out!: T
     flow::Log<T>(level?: text) run: T -> out: T
@@ -78,9 +79,11 @@ fn signature(line: &str) -> Signature {
         .collect();
     for param in params.split(", ").filter(|param| !param.is_empty()) {
         let (name, kind) = param.split_once(": ").expect(line);
+        let (kind, domain) = kind.split_once('[').unwrap_or((kind, ""));
         signature.params.push(ParamSignature {
             name: name.trim_end_matches('?').to_owned(),
             kind: kind_of(kind),
+            domain: domain_of(domain.trim_end_matches(']')),
             optional: name.ends_with('?'),
             doc: String::new(),
         });
@@ -133,6 +136,20 @@ fn ports(text: &str) -> Vec<PortSignature> {
         }
     });
     ports.collect()
+}
+
+fn domain_of(text: &str) -> Domain {
+    match text.split_once("..") {
+        Some((least, most)) => Domain {
+            least: least.parse().ok(),
+            most: most.parse().ok(),
+            words: Vec::new(),
+        },
+        None => Domain {
+            words: text.split_terminator('|').map(str::to_owned).collect(),
+            ..Domain::default()
+        },
+    }
 }
 
 fn kind_of(name: &str) -> Kind {

@@ -48,8 +48,10 @@ pub struct ParamSpec {
     pub kind: Option<Kind>,
     /// The type as written in the `impl` block.
     pub spelled: &'static str,
-    /// The largest value, if the kind is a count.
-    pub count_max: u64,
+    /// The least and the greatest number that the parameter accepts.
+    pub range: (f64, f64),
+    /// The texts that the parameter accepts. If it is empty, any text is accepted.
+    pub words: &'static [&'static str],
     /// True if the argument may be omitted.
     pub optional: bool,
     /// Returns an error if the argument is missing, or does not fit the parameter.
@@ -71,8 +73,12 @@ pub struct Given {
     pub kinds: &'static [&'static str],
     /// The kind or the type of the value.
     pub found: &'static str,
-    /// The value, if it is a constant count.
-    pub count: Option<u64>,
+    /// The value in Weave's syntax, if it is constant.
+    pub value: &'static str,
+    /// The value, if it is a constant count or number.
+    pub number: Option<f64>,
+    /// The value, if it is a constant text.
+    pub text: Option<&'static str>,
 }
 
 /// Bound, in bytes: the maximum length of a compiler error about an argument. Further names are
@@ -108,6 +114,23 @@ impl Message {
     /// Appends a name to a list. The backquote after the last name is left to the caller.
     const fn and_listed(self, name: &str, is_first: bool) -> Self {
         self.and(if is_first { "`" } else { "`, `" }).and(name)
+    }
+
+    /// Appends a list of words, each in quotes.
+    const fn and_words(self, words: &[&str]) -> Self {
+        let mut message = self;
+        let mut at = 0;
+        while at < words.len() {
+            let is_last = at + 1 == words.len();
+            let joint = match at {
+                0 => "",
+                _ if is_last => " or ",
+                _ => ", ",
+            };
+            message = message.and(joint).and("\"").and(words[at]).and("\"");
+            at += 1;
+        }
+        message
     }
 
     /// Appends a number.
@@ -159,17 +182,7 @@ pub const fn wrong_argument(params: &[ParamSpec], given: &Given) -> Option<Messa
         return Some(message.and("` is given twice: the first time without its name"));
     }
     match &param.kind {
-        Some(kind) if contains(given.kinds, kind.name()) => match given.count {
-            Some(count) if count > param.count_max => {
-                let message = message.and("` is ").and_number(count);
-                Some(
-                    message
-                        .and(": expected at most ")
-                        .and_number(param.count_max),
-                )
-            }
-            _ => None,
-        },
+        Some(kind) if contains(given.kinds, kind.name()) => param.outside(given, message),
         None if given.kinds.is_empty() => None,
         _ => {
             let message = message.and("`: expected `").and(param.kind());
@@ -248,6 +261,24 @@ pub const fn missing_arguments(
 }
 
 impl ParamSpec {
+    /// Returns an error if the parameter does not accept a constant.
+    const fn outside(&self, given: &Given, message: Message) -> Option<Message> {
+        let (least, most) = self.range;
+        let message = message.and("` is ").and(given.value).and(": expected ");
+        match (given.number, given.text) {
+            (Some(number), _) if number < least => {
+                Some(message.and("at least ").and_number(least as u64))
+            }
+            (Some(number), _) if number > most => {
+                Some(message.and("at most ").and_number(most as u64))
+            }
+            (_, Some(text)) if !self.words.is_empty() && !contains(self.words, text) => {
+                Some(message.and_words(self.words))
+            }
+            _ => None,
+        }
+    }
+
     /// Returns the kind or the type.
     const fn kind(&self) -> &str {
         match &self.kind {

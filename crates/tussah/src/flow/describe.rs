@@ -8,6 +8,7 @@ use tussah_weave::{Body, Kind, Parallelism, ParamSignature, PortSignature, Signa
 
 use super::compiled::ParamSpec;
 use super::compiled::ports::OutputSpec;
+use super::param::domain;
 use super::tap::{Show, Shows};
 #[cfg(feature = "cli")]
 use super::text::{AnyText, Text};
@@ -69,6 +70,7 @@ impl Describe {
         self.signature.params.push(ParamSignature {
             name: param.name.to_owned(),
             kind: kind.unwrap_or_else(|| Kind::Rust(type_of::<T>())),
+            domain: domain(param.range, param.words),
             optional: param.optional,
             doc: String::new(),
         });

@@ -1,10 +1,12 @@
 //! The parameter types that have a kind in Weave.
 
+use std::fmt::Display;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::num::{NonZeroU8, NonZeroU16, NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tussah_weave::{Kind, Value};
+use tussah_weave::{Domain, Kind, Value};
 
 /// A number of bytes, such as `200 MiB` in Weave.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -14,13 +16,19 @@ pub struct Size(pub u64);
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug, Default)]
 pub struct Rate(pub f64);
 
+/// A number from 0 to 1, such as `0.5` or `5 %` in Weave.
+#[derive(Clone, Copy, PartialEq, PartialOrd, Debug, Default)]
+pub struct Share(pub f64);
+
 /// A parameter type that has a kind in Weave.
 ///
 /// | type | kind |
 /// |---|---|
 /// | `bool` | flag |
 /// | `u8`, `u16`, `u32`, `u64`, `usize` | count |
+/// | `NonZeroU8`, `NonZeroU16`, `NonZeroU32`, `NonZeroU64`, `NonZeroUsize` | count, at least 1 |
 /// | `f64` | number |
+/// | [`Share`] | number from 0 to 1 |
 /// | [`Size`] | size |
 /// | [`Duration`] | duration |
 /// | [`Rate`] | rate |
@@ -33,22 +41,55 @@ pub trait Param: Sized {
     /// The kind.
     const KIND: Kind;
 
-    /// The largest value, if the kind is a count. In a compiled graph, a constant that exceeds this
-    /// value is a compile error.
-    const COUNT_MAX: u64 = u64::MAX;
+    /// The least accepted number: of items, bytes, seconds, or items per second.
+    const LEAST: f64 = f64::NEG_INFINITY;
 
-    /// Converts a Weave value of this kind to the parameter's type.
+    /// The greatest accepted number.
+    const MOST: f64 = f64::INFINITY;
+
+    /// The accepted texts. An empty slice means that any text is accepted.
+    const WORDS: &'static [&'static str] = &[];
+
+    /// Converts a Weave value to the parameter's type. The value is of the kind [`KIND`], within
+    /// the range from [`LEAST`] to [`MOST`], and one of the [`WORDS`].
+    ///
+    /// [`KIND`]: Self::KIND
+    /// [`LEAST`]: Self::LEAST
+    /// [`MOST`]: Self::MOST
+    /// [`WORDS`]: Self::WORDS
     ///
     /// # Errors
-    /// Returns the expected kind and range if the value has another kind or is out of range.
+    /// Returns the reason if the type has no such value. The reason continues a sentence that
+    /// begins with the name of the parameter, such as `is \"x:1\", which has no address`.
     fn read(value: &Value) -> Result<Self, String>;
 }
 
+/// Converts a Weave value that may be of another kind, or one that the parameter does not accept.
+pub(super) fn read<T: Param>(value: &Value) -> Result<T, String> {
+    if value.kind() != T::KIND {
+        return Err(format!("is a {}: expected a {}", value.kind(), T::KIND));
+    }
+    let domain = domain((T::LEAST, T::MOST), T::WORDS);
+    let checked = domain.check(value);
+    checked.map_err(|expected| format!("is {value}: expected {expected}"))?;
+    T::read(value)
+}
+
+/// Returns the domain of a parameter's type.
+pub(super) fn domain((least, most): (f64, f64), words: &[&str]) -> Domain {
+    Domain {
+        least: Some(least).filter(|it| it.is_finite()),
+        most: Some(most).filter(|it| it.is_finite()),
+        words: words.iter().map(|&word| word.to_owned()).collect(),
+    }
+}
+
 macro_rules! params {
-    ($($of:ty: $kind:ident($value:ident) $(up to $max:expr)? => $read:expr;)*) => {
+    ($($of:ty: $kind:ident($value:ident) $(from $least:literal)? $(to $most:expr)? => $read:expr;)*) => {
         $(impl Param for $of {
             const KIND: Kind = Kind::$kind;
-            $(const COUNT_MAX: u64 = $max as u64;)?
+            $(const LEAST: f64 = $least;)?
+            $(const MOST: f64 = $most as f64;)?
 
             fn read(value: &Value) -> Result<Self, String> {
                 match value {
@@ -62,12 +103,18 @@ macro_rules! params {
 
 params! {
     bool: Flag(value) => Ok(*value);
-    u8: Count(value) up to u8::MAX => count(*value);
-    u16: Count(value) up to u16::MAX => count(*value);
-    u32: Count(value) up to u32::MAX => count(*value);
+    u8: Count(value) to u8::MAX => count(*value);
+    u16: Count(value) to u16::MAX => count(*value);
+    u32: Count(value) to u32::MAX => count(*value);
     u64: Count(value) => Ok(*value);
-    usize: Count(value) up to usize::MAX => count(*value);
+    usize: Count(value) to usize::MAX => count(*value);
+    NonZeroU8: Count(value) from 1.0 to u8::MAX => count(*value).and_then(count::<u8, _>);
+    NonZeroU16: Count(value) from 1.0 to u16::MAX => count(*value).and_then(count::<u16, _>);
+    NonZeroU32: Count(value) from 1.0 to u32::MAX => count(*value).and_then(count::<u32, _>);
+    NonZeroU64: Count(value) from 1.0 => count(*value);
+    NonZeroUsize: Count(value) from 1.0 to usize::MAX => count(*value).and_then(count::<usize, _>);
     f64: Number(value) => Ok(*value);
+    Share: Number(value) from 0.0 to 1.0 => Ok(Share(*value));
     Size: Size(value) => Ok(Size(*value));
     Duration: Duration(value) => Ok(*value);
     Rate: Rate(value) => Ok(Rate(*value));
@@ -76,9 +123,10 @@ params! {
     SocketAddr: Address(value) => address(value);
 }
 
-fn count<T: Param + TryFrom<u64>>(value: u64) -> Result<T, String> {
+/// Converts a count to another type of integers.
+fn count<N: Copy + Display, T: TryFrom<N>>(value: N) -> Result<T, String> {
     let read = T::try_from(value);
-    read.map_err(|_| format!("is {value}: expected at most {}", T::COUNT_MAX))
+    read.map_err(|_| format!("is {value}, which is out of range"))
 }
 
 /// Reads an address, or looks its name up.

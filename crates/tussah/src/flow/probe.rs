@@ -8,7 +8,7 @@ use tussah_weave::Kind;
 
 use super::args::Read;
 use super::fields::{Fields, HashField, hash_field};
-use super::param::Param;
+use super::param::{Param, read};
 use super::tap::Show;
 
 /// A probe for the capabilities of a type: `Probe::<T>::new().clone_fn()` calls `Probe::clone_fn`
@@ -39,13 +39,16 @@ impl<T: Param> Probe<T> {
     /// The type's kind.
     pub const KIND: Option<Kind> = Some(T::KIND);
 
-    /// The type's largest count.
-    pub const COUNT_MAX: u64 = T::COUNT_MAX;
+    /// The least and the greatest number that the type accepts.
+    pub const RANGE: (f64, f64) = (T::LEAST, T::MOST);
 
-    /// Returns `T::read`.
+    /// The texts that the type accepts.
+    pub const WORDS: &'static [&'static str] = T::WORDS;
+
+    /// Returns the function that converts a Weave value to the type.
     #[must_use]
     pub fn read_fn(&self) -> Option<Read<T>> {
-        Some(T::read)
+        Some(read::<T>)
     }
 }
 
@@ -104,8 +107,11 @@ pub trait NoProbe<T> {
     /// Returns `None`: the type has no kind in Weave.
     const KIND: Option<Kind> = None;
 
-    /// Returns `u64::MAX`: the type has no kind in Weave.
-    const COUNT_MAX: u64 = u64::MAX;
+    /// All numbers: the type has no kind in Weave.
+    const RANGE: (f64, f64) = (f64::NEG_INFINITY, f64::INFINITY);
+
+    /// An empty slice: the type has no kind in Weave.
+    const WORDS: &'static [&'static str] = &[];
 
     /// False: the type does not implement `Clone`.
     const CLONES: bool = false;

@@ -2,31 +2,36 @@
 
 use std::fmt;
 
+use crate::flow::{Kind, Param, Value};
+
 /// Bound, in bytes: the default maximum length of a message. A connection holds a buffer of up to
 /// this size.
 pub(super) const LONGEST: u64 = 64 << 10;
 
-/// How messages follow one another.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Framing {
+/// How messages follow one another in a byte stream: `"lines"` or `"lengths"` in Weave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum Framing {
     /// Each message ends with a line feed; a carriage return before it is not part of the message.
+    #[default]
     Lines,
     /// Each message begins with its length: four bytes, the highest first.
     Lengths,
 }
 
-impl Framing {
-    /// Reads the parameter `framing`.
-    pub(super) fn read(name: Option<&str>) -> Result<Self, String> {
-        match name {
-            None | Some("lines") => Ok(Self::Lines),
-            Some("lengths") => Ok(Self::Lengths),
-            Some(other) => Err(format!(
-                "`framing` is {other:?}: expected \"lines\" or \"lengths\""
-            )),
+impl Param for Framing {
+    const KIND: Kind = Kind::Text;
+    const WORDS: &'static [&'static str] = &["lines", "lengths"];
+
+    fn read(value: &Value) -> Result<Self, String> {
+        match value {
+            Value::Text(text) if text == "lengths" => Ok(Self::Lengths),
+            _ => Ok(Self::Lines),
         }
     }
+}
 
+impl Framing {
     /// Returns the bytes of a message in a stream.
     pub(super) fn encode(self, message: &[u8]) -> Result<Vec<u8>, String> {
         let mut bytes = self.head(message.len() as u64)?;

@@ -1,6 +1,8 @@
 //! Graphs from text: interpreted, and compiled into the program.
 
-use tussah::flow::{Modules, Params, Value};
+use std::num::NonZeroU8;
+
+use tussah::flow::{Kind, Modules, Param, Params, Share, Value, module};
 
 use super::flows::{Numbers, Sums};
 use super::{Note as AnyNote, Notes};
@@ -116,6 +118,79 @@ fn a_wrong_value_is_refused_at_its_place() {
     assert!(error.contains("numbers.weave:4:25"), "{error}");
     let error = Add::graph(&Params::new()).expect_err("a value is missing");
     assert!(error.to_string().contains("notes"), "{error}");
+}
+
+/// A module with a word, and with numbers of a limited range.
+struct Strict;
+
+/// A word.
+#[derive(Clone)]
+enum Mode {
+    Fast,
+    Safe,
+}
+
+impl Param for Mode {
+    const KIND: Kind = Kind::Text;
+    const WORDS: &'static [&'static str] = &["fast", "safe"];
+
+    fn read(value: &Value) -> Result<Self, String> {
+        match value {
+            Value::Text(word) if word == "fast" => Ok(Self::Fast),
+            Value::Text(word) if word == "safe" => Ok(Self::Safe),
+            other => panic!("{other} is neither of the words"),
+        }
+    }
+}
+
+#[module]
+impl Strict {
+    fn init(mode: Mode, times: Option<NonZeroU8>, share: Option<Share>) -> Result<Self, String> {
+        let mode = match mode {
+            Mode::Fast => "fast",
+            Mode::Safe => "safe",
+        };
+        Err(format!("{mode}, {times:?}, {share:?}"))
+    }
+
+    fn run(&self, _number: u64) {}
+}
+
+#[test]
+fn a_value_that_a_parameter_does_not_accept_is_refused_before_anything_is_made() {
+    let text = "\
+use Numbers, Strict
+graph A(mode: text, times: count, share: number) {
+  numbers = Numbers(3)
+  strict  = Strict(mode, times, share)
+  numbers -> strict
+}
+";
+    let modules = Modules::new()
+        .with::<Numbers>("Numbers")
+        .with::<Strict>("Strict");
+    let check = |mode: &str, times, share, expected: &str| {
+        let params = Params::new()
+            .with("mode", Value::Text(mode.to_owned()))
+            .with("times", Value::Count(times))
+            .with("share", Value::Number(share));
+        let graph = modules.graph("a.weave", text, &params);
+        let graph = graph.expect("the text is right");
+        let error = runtime(1).block_on(async { graph.start().expect_err("it cannot start") });
+        assert!(error.to_string().ends_with(expected), "{error}");
+    };
+    check("fast", 255, 0.0, "fast, Some(255), Some(Share(0.0))");
+    check("safe", 1, 1.0, "safe, Some(1), Some(Share(1.0))");
+    check(
+        "fats",
+        1,
+        1.0,
+        "`mode` is \"fats\": expected \"fast\" or \"safe\"",
+    );
+    check("fast", 0, 1.0, "`times` is 0: expected at least 1");
+    check("fast", 256, 1.0, "`times` is 256: expected at most 255");
+    check("fast", 1, -0.1, "`share` is -0.1: expected at least 0");
+    check("fast", 1, f64::NAN, "`share` is NaN: expected at least 0");
 }
 
 #[test]

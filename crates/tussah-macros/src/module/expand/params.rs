@@ -53,7 +53,8 @@ fn param_spec(param: &Param) -> TokenStream {
         name: #name,
         kind: __flow::Probe::<#of>::KIND,
         spelled: #spelled,
-        count_max: __flow::Probe::<#of>::COUNT_MAX,
+        range: __flow::Probe::<#of>::RANGE,
+        words: __flow::Probe::<#of>::WORDS,
         optional: #optional,
         check: |args: &__flow::Args| #value.map(::core::mem::drop),
     })

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use tussah::stage::host::DirectHost;
 use tussah::stage::{BuildError, DirectHandler, Edges, Network, Stage, StageBuilder, TrySender};
 use tussah_weave::{
-    Body, Kind, Modules, Parallelism, ParamSignature, PlanEdge, PlanNode, PlanVia, PortSignature,
-    Signature, Type, Value, WhenFull, check, parse,
+    Body, Domain, Kind, Modules, Parallelism, ParamSignature, PlanEdge, PlanNode, PlanVia,
+    PortSignature, Signature, Type, Value, WhenFull, check, parse,
 };
 
 use crate::web::server::Server;
@@ -67,6 +67,7 @@ fn modules() -> Modules {
         let param = |name: &str| ParamSignature {
             name: name.into(),
             kind: Kind::Count,
+            domain: Domain::default(),
             optional: false,
             doc: String::new(),
         };

@@ -69,7 +69,10 @@ fn describe(name: &str, known: &Modules) -> Result<String, String> {
         )
     };
     let params = module.params.iter().map(|param| {
-        let kind = format!("{}{}", param.kind, optional(param.optional));
+        let domain = param.domain.describe(&param.kind);
+        let domain = domain.map(|domain| format!(" ({domain})"));
+        let domain = domain.unwrap_or_default();
+        let kind = format!("{}{domain}{}", param.kind, optional(param.optional));
         (param.name.clone(), kind)
     });
     section("parameters", params.collect());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::flow::{AsyncOut, module};
+use crate::flow::{AsyncOut, Share, module};
 use crate::stage::sim::Random;
 use crate::time::sleep;
 
@@ -40,24 +40,20 @@ pub struct FaultInjector<T> {
 #[module]
 impl<T: Clone + Send + 'static> FaultInjector<T> {
     fn init(
-        lose: Option<f64>,
-        panic: Option<f64>,
-        slow: Option<f64>,
+        lose: Option<Share>,
+        panic: Option<Share>,
+        slow: Option<Share>,
         delay: Option<Duration>,
         seed: Option<u64>,
-    ) -> Result<Self, String> {
-        let share = |name: &str, share: Option<f64>| match share.unwrap_or(0.0) {
-            share if (0.0..=1.0).contains(&share) => Ok(share),
-            share => Err(format!("`{name}` is {share}: expected 0 to 1")),
-        };
-        Ok(Self {
-            lose: share("lose", lose)?,
-            panic: share("panic", panic)?,
-            slow: share("slow", slow)?,
+    ) -> Self {
+        Self {
+            lose: lose.unwrap_or_default().0,
+            panic: panic.unwrap_or_default().0,
+            slow: slow.unwrap_or_default().0,
             delay: delay.unwrap_or_default(),
             random: Mutex::new(Random::new(seed.unwrap_or(0))),
             of: PhantomData,
-        })
+        }
     }
 
     async fn run(&self, item: T, out: &impl AsyncOut<T>, lost: Option<&impl AsyncOut<T>>) {

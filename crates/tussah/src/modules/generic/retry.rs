@@ -2,12 +2,13 @@
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::marker::PhantomData;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tussah_core::Handle;
 
-use crate::flow::{AsyncOut, module};
+use crate::flow::{AsyncOut, Share, module};
 use crate::modules::Attempt;
 use crate::stage::sim::Random;
 use crate::time::sleep;
@@ -52,31 +53,24 @@ const LONGEST: Duration = Duration::from_secs(60);
 #[module]
 impl<T: Clone + Send + 'static> Retry<T> {
     fn init(
-        attempts: u32,
+        attempts: NonZeroU32,
         first: Duration,
         longest: Option<Duration>,
-        jitter: Option<f64>,
+        jitter: Option<Share>,
         seed: Option<u64>,
-    ) -> Result<Self, String> {
-        if attempts == 0 {
-            return Err("`attempts` is 0: expected at least 1".to_owned());
-        }
-        let jitter = jitter.unwrap_or(0.0);
-        if !(0.0..=1.0).contains(&jitter) {
-            return Err(format!("`jitter` is {jitter}: expected 0 to 1"));
-        }
+    ) -> Self {
         let seed = seed.unwrap_or_else(|| match Handle::current().clock().is_manual() {
             true => 0,
             false => RandomState::new().hash_one(()),
         });
-        Ok(Self {
-            jitter,
+        Self {
+            jitter: jitter.unwrap_or_default().0,
             random: Mutex::new(Random::new(seed)),
-            attempts,
+            attempts: attempts.get(),
             first,
             longest: longest.unwrap_or(LONGEST),
             of: PhantomData,
-        })
+        }
     }
 
     async fn run(

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::marker::PhantomData;
+use std::num::NonZeroUsize;
 
 use crate::flow::{Fields, Key, Out, Value, module};
 
@@ -38,15 +39,11 @@ const FLOWS_MAX: usize = 10_000;
 
 #[module]
 impl<T: Fields + Clone + Send + 'static> Split<T> {
-    fn init(by: String, flows: Option<usize>) -> Result<Self, String> {
+    fn init(by: String, flows: Option<NonZeroUsize>) -> Result<Self, String> {
         super::check_field::<T>(&by)?;
-        let flows = flows.unwrap_or(FLOWS_MAX);
-        if flows == 0 {
-            return Err("`flows` is 0: expected at least 1".to_owned());
-        }
         Ok(Self {
             by,
-            flows,
+            flows: flows.map_or(FLOWS_MAX, NonZeroUsize::get),
             last: HashMap::new(),
             order: BTreeMap::new(),
             number: 0,

@@ -1,6 +1,7 @@
 //! A module that limits the rate of items.
 
 use std::marker::PhantomData;
+use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
 use crate::flow::{AsyncOut, Rate, module};
@@ -35,16 +36,13 @@ const PERIOD_SECONDS_MAX: f64 = 86_400.0;
 
 #[module]
 impl<T: Clone + Send + 'static> Throttle<T> {
-    fn init(rate: Rate, burst: Option<u32>) -> Result<Self, String> {
-        let (period, burst) = (1.0 / rate.0, burst.unwrap_or(1));
+    fn init(rate: Rate, burst: Option<NonZeroU32>) -> Result<Self, String> {
+        let (period, burst) = (1.0 / rate.0, burst.map_or(1, NonZeroU32::get));
         if !(1e-9..=PERIOD_SECONDS_MAX).contains(&period) {
             return Err(format!(
                 "`rate` is {}/s: expected at least one item a day, and at most 1 G/s",
                 rate.0
             ));
-        }
-        if burst == 0 {
-            return Err("`burst` is 0: expected at least 1".to_owned());
         }
         let period = Duration::from_secs_f64(period);
         Ok(Self {

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::fmt::Display;
 use std::io::ErrorKind as Kind;
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -81,17 +82,13 @@ const PAUSE: Duration = Duration::from_millis(10);
 impl TcpListen {
     fn init(
         listen: SocketAddr,
-        framing: Option<String>,
-        connections: Option<usize>,
+        framing: Option<Framing>,
+        connections: Option<NonZeroUsize>,
         longest: Option<Size>,
         idle: Option<Duration>,
         on_demand: Option<bool>,
     ) -> Result<Self, String> {
-        let framing = Framing::read(framing.as_deref())?;
-        let connections = connections.unwrap_or(CONNECTIONS_MAX);
-        if connections == 0 {
-            return Err("`connections` is 0: expected at least 1".to_owned());
-        }
+        let connections = connections.map_or(CONNECTIONS_MAX, NonZeroUsize::get);
         let options = TcpListener::builder().connections_max(connections);
         let listener = options.bind(listen).map_err(|error| error.to_string())?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
@@ -99,7 +96,7 @@ impl TcpListen {
             listener: Arc::new(listener),
             address,
             limits: Limits {
-                framing,
+                framing: framing.unwrap_or_default(),
                 longest: longest.map_or(LONGEST, |size| size.0),
                 idle,
                 on_demand: on_demand.unwrap_or(false),

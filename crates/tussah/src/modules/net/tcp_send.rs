@@ -48,13 +48,13 @@ pub struct TcpSend {
 impl TcpSend {
     fn init(
         to: SocketAddr,
-        framing: Option<String>,
+        framing: Option<Framing>,
         patience: Option<Duration>,
         longest: Option<Size>,
     ) -> Result<Self, String> {
         Ok(Self {
             to,
-            framing: Framing::read(framing.as_deref())?,
+            framing: framing.unwrap_or_default(),
             patience: patience.unwrap_or(PATIENCE),
             longest: longest.map_or(LONGEST, |size| size.0),
             connection: None,
