@@ -8,7 +8,7 @@ use crate::lex::ERRORS_MAX;
 use crate::modules::Modules;
 use crate::suggest;
 use crate::token::Span;
-use crate::tree::{File, Path, Statement};
+use crate::tree::{File, Path};
 
 mod args;
 mod build;
@@ -21,6 +21,7 @@ pub(crate) mod ends;
 mod expand;
 mod fused;
 pub(crate) mod instance;
+mod order;
 pub(crate) mod ports;
 mod scope;
 mod unify;
@@ -48,14 +49,16 @@ pub fn check(file: &File, modules: Option<&Modules>) -> Checked {
         imports: HashMap::new(),
         definitions: HashMap::new(),
         reported: HashSet::new(),
+        copied: 0,
         is_too_large: false,
         diagnostics: Vec::new(),
     };
     checker.resolve_imports(file);
     checker.resolve_definitions(file);
-    let mut built: BTreeMap<usize, Graph> = BTreeMap::new();
+    let (mut built, mut broken) = (BTreeMap::new(), HashSet::new());
     for index in checker.order(file) {
-        let graph = build::graph(&mut checker, &file.graphs[index], &built);
+        let (graph, is_broken) = build::graph(&mut checker, &file.graphs[index], &built);
+        broken.extend(is_broken.then_some(index));
         built.insert(index, graph);
     }
     // A recursive graph is not built; it stands there empty.
@@ -66,7 +69,7 @@ pub fn check(file: &File, modules: Option<&Modules>) -> Checked {
                 .unwrap_or_else(|| build::empty(&file.graphs[index]))
         })
         .collect();
-    let tests = cases::tests(&mut checker, file, &graphs);
+    let tests = cases::tests(&mut checker, file, &graphs, &broken);
     checker.report_unused_imports(file);
     let mut diagnostics = checker.diagnostics;
     // What seems unused may be used where the error is.
@@ -91,6 +94,8 @@ struct Checker<'a> {
     definitions: HashMap<&'a str, usize>,
     /// The positions of the errors so far.
     reported: HashSet<Span>,
+    /// The size of all copies of graphs inside other graphs.
+    copied: usize,
     /// True if a graph has too many parts, which is reported once.
     is_too_large: bool,
     diagnostics: Vec<Diagnostic>,
@@ -167,6 +172,10 @@ impl<'a> Checker<'a> {
         if modules.signatures.contains_key(&name) {
             return true;
         }
+        if modules.is_open {
+            self.warn_of_similar(modules, &name, span);
+            return true;
+        }
         let mut error = Diagnostic::error(span, format!("unknown module `{name}`"));
         // The module may be in another place under the same name.
         let elsewhere = modules
@@ -187,6 +196,17 @@ impl<'a> Checker<'a> {
         };
         self.report(error);
         false
+    }
+
+    /// Warns of a module without a signature if a module in the same place has a similar name.
+    fn warn_of_similar(&mut self, modules: &Modules, name: &str, span: Span) {
+        let place = |path: &str| path.rsplit_once("::").map(|(place, _)| place.to_owned());
+        let known = modules.signatures.keys().map(String::as_str);
+        let known = known.filter(|known| place(known) == place(name));
+        if let Some(near) = suggest::nearest(name, known) {
+            let warning = Diagnostic::warning(span, format!("unknown module `{name}`"));
+            self.report(warning.help(format!("did you mean `{near}`?")));
+        }
     }
 
     fn resolve_definitions(&mut self, file: &'a File) {
@@ -243,66 +263,9 @@ impl<'a> Checker<'a> {
         Target::Unknown
     }
 
-    /// Returns the graphs in an order in which each follows the graphs that it contains. Reports
-    /// recursion.
-    fn order(&mut self, file: &'a File) -> Vec<usize> {
-        let inner: Vec<Vec<(usize, Span)>> = file
-            .graphs
-            .iter()
-            .map(|definition| {
-                let mut inner = Vec::new();
-                self.collect_inner(&definition.body, &mut inner);
-                inner
-            })
-            .collect();
-        let mut search = Search {
-            inner: &inner,
-            state: vec![State::New; inner.len()],
-            path: Vec::new(),
-            order: Vec::new(),
-            cycles: Vec::new(),
-        };
-        (0..inner.len()).for_each(|index| search.visit(index));
-        let Search { order, cycles, .. } = search;
-        for (cycle, span) in cycles {
-            let names: Vec<&str> = cycle
-                .iter()
-                .map(|&index| file.graphs[index].name.text.as_str())
-                .collect();
-            let error = match names.as_slice() {
-                [name] => Diagnostic::error(span, format!("the graph `{name}` contains itself")),
-                [name, ..] => {
-                    let path = suggest::list(names.iter().copied().chain([*name]));
-                    let message = format!("the graph `{name}` contains itself: {path}");
-                    Diagnostic::error(span, message)
-                }
-                [] => continue,
-            };
-            self.report(error);
-        }
-        order
-    }
-
     /// Returns whether a name is that of an imported module or of a graph.
     fn is_module(&self, name: &str) -> bool {
         self.imports.contains_key(name) || self.definitions.contains_key(name)
-    }
-
-    /// Collects the graphs that statements name.
-    fn collect_inner(&self, body: &[Statement], inner: &mut Vec<(usize, Span)>) {
-        for statement in body {
-            match statement {
-                Statement::Instance(instance) if instance.module.names.len() == 1 => {
-                    let graph = self.definitions.get(instance.module.last());
-                    inner.extend(graph.map(|&graph| (graph, instance.module.span())));
-                }
-                Statement::If(choice) => {
-                    self.collect_inner(&choice.then, inner);
-                    self.collect_inner(&choice.otherwise, inner);
-                }
-                _ => {}
-            }
-        }
     }
 
     fn report_unused_imports(&mut self, file: &File) {
@@ -326,61 +289,4 @@ impl<'a> Checker<'a> {
 fn path_of<'a>(modules: &'a Modules, name: &str) -> Option<&'a str> {
     let mut paths = modules.signatures.keys().map(String::as_str);
     paths.find(|path| path.rsplit("::").next() == Some(name))
-}
-
-/// A depth-first search for graphs that contain themselves.
-struct Search<'a> {
-    inner: &'a [Vec<(usize, Span)>],
-    state: Vec<State>,
-    path: Vec<usize>,
-    order: Vec<usize>,
-    cycles: Vec<(Vec<usize>, Span)>,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum State {
-    New,
-    Open,
-    Done,
-    Recursive,
-}
-
-impl Search<'_> {
-    fn visit(&mut self, index: usize) {
-        // The depth is that of graphs inside graphs.
-        let mut stack = vec![(index, 0)];
-        if self.state[index] != State::New {
-            return;
-        }
-        self.state[index] = State::Open;
-        self.path.push(index);
-        while let Some((at, next)) = stack.pop() {
-            let Some(&(inner, span)) = self.inner[at].get(next) else {
-                self.path.pop();
-                if self.state[at] == State::Open {
-                    self.state[at] = State::Done;
-                    self.order.push(at);
-                }
-                continue;
-            };
-            stack.push((at, next + 1));
-            match self.state[inner] {
-                State::New => {
-                    self.state[inner] = State::Open;
-                    self.path.push(inner);
-                    stack.push((inner, 0));
-                }
-                State::Done => {}
-                State::Open | State::Recursive => {
-                    if let Some(start) = self.path.iter().position(|&index| index == inner) {
-                        let cycle = self.path[start..].to_vec();
-                        for &index in &cycle {
-                            self.state[index] = State::Recursive;
-                        }
-                        self.cycles.push((cycle, span));
-                    }
-                }
-            }
-        }
-    }
 }

@@ -5,6 +5,9 @@ use crate::token::Span;
 /// Bound, in characters: a longer name is cut in messages.
 const NAME_MAX: usize = 60;
 
+/// Bound, in bytes: a longer message is cut.
+const MESSAGE_MAX: usize = 1000;
+
 /// An error or a warning about source text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -99,13 +102,17 @@ impl Diagnostic {
     }
 }
 
-/// Cuts the long names in a message.
+/// Cuts a long message, and the long names in it.
 fn cut(text: String) -> String {
     if text.len() <= NAME_MAX {
         return text;
     }
     let (mut cut, mut len) = (String::new(), 0_usize);
     for character in text.chars() {
+        if cut.len() >= MESSAGE_MAX {
+            cut.push('…');
+            break;
+        }
         let is_in_name = character.is_alphanumeric() || character == '_';
         len = if is_in_name { len + 1 } else { 0 };
         match len.saturating_sub(NAME_MAX) {
@@ -131,5 +138,7 @@ mod tests {
         check(NAME_MAX, &format!("no `{shown}` in `a.b`"));
         check(NAME_MAX + 1, &format!("no `{shown}…` in `a.b`"));
         check(900_000, &format!("no `{shown}…` in `a.b`"));
+        let long = cut("a ".repeat(MESSAGE_MAX));
+        assert_eq!(long, "a ".repeat(MESSAGE_MAX / 2) + "…");
     }
 }

@@ -147,6 +147,9 @@ impl fmt::Display for EvalError {
 
 impl Error for EvalError {}
 
+/// The length of a text, in bytes, that counts as one more operand.
+pub(crate) const LONG: usize = 64;
+
 impl Expr {
     /// Creates a literal.
     #[must_use]
@@ -272,10 +275,11 @@ impl Expr {
         Expr { kind, span }
     }
 
-    /// Returns the number of operators and operands.
+    /// Returns the number of operators and operands. A long text counts as several.
     pub(crate) fn size(&self) -> usize {
         match &self.kind {
-            ExprKind::Value(_) | ExprKind::Param(_) => 1,
+            ExprKind::Value(value) => 1 + value.text().len() / LONG,
+            ExprKind::Param(name) => 1 + name.len() / LONG,
             ExprKind::Unary(_, operand) => 1 + operand.size(),
             ExprKind::Binary(_, left, right) => 1 + left.size() + right.size(),
         }

@@ -148,7 +148,11 @@ impl<'a> Lexer<'a> {
         if found.chars().all(char::is_alphanumeric) {
             self.error(span, "names consist of ASCII letters, digits and `_`");
         } else {
-            self.error(span, format!("unexpected {found:?}"));
+            let error = Diagnostic::error(span, format!("unexpected {found:?}"));
+            self.lexed.diagnostics.push(match found.starts_with('#') {
+                true => error.help("a comment begins with `//`"),
+                false => error,
+            });
         }
     }
 

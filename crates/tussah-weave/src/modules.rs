@@ -19,6 +19,10 @@ pub struct Modules {
     /// module. A module without an entry exists for all types.
     #[cfg_attr(feature = "serde", serde(default))]
     pub types: BTreeMap<String, Vec<Vec<Type>>>,
+    /// True if graphs can also use modules without a signature. Their arguments, ports and types
+    /// are not checked.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub is_open: bool,
 }
 
 impl Modules {

@@ -192,6 +192,14 @@ impl Value {
         }
     }
 
+    /// Returns the text in the value, or an empty string if the value is not a text.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Self::Text(text) | Self::Path(text) | Self::Address(text) | Self::Rust(text) => text,
+            _ => "",
+        }
+    }
+
     /// Parses a value from a command line, where strings have no quotes.
     ///
     /// # Errors

@@ -54,16 +54,18 @@ fn check_exits_with_the_kind_of_error() {
         (&error["line"], &error["severity"]),
         (&6.into(), &"error".into())
     );
-    std::fs::write(
-        path.join("near.weave"),
-        GRAPH.replace("use A,", "use Timr,"),
-    )
-    .expect("a file");
-    let (_, _, stderr) = tussah(path, &["check", "near.weave"]);
-    assert!(
-        stderr.contains("(`Timr`: did you mean `Timer`?, `B`)"),
-        "{stderr}"
-    );
+    std::fs::write(path.join("near.weave"), GRAPH.replace('A', "Timr")).expect("a file");
+    let (code, _, stderr) = tussah(path, &["check", "near.weave"]);
+    assert_eq!(code, 0, "{stderr}");
+    let warning = "warning: unknown module `Timr`\n --> near.weave:1:5";
+    assert!(stderr.contains(warning), "{stderr}");
+    assert!(stderr.contains("did you mean `Timer`?"), "{stderr}");
+    let mixed = GRAPH.replace('A', "Timer").replace("Timer\n", "Timer(5)\n");
+    std::fs::write(path.join("mixed.weave"), mixed).expect("a file");
+    let (code, _, stderr) = tussah(path, &["check", "mixed.weave"]);
+    assert_eq!(code, 1, "{stderr}");
+    let error = "error: `every` of `Timer` is a duration, found a count";
+    assert!(stderr.contains(error), "{stderr}");
     let (code, _, stderr) = tussah(path, &["check", "missing.weave"]);
     assert_eq!(code, 2);
     let expected = "error: cannot read missing.weave";

@@ -16,6 +16,11 @@ use crate::value::{Kind, Value};
 /// is an error, because graphs inside graphs multiply.
 pub(super) const PARTS_MAX: usize = 4096;
 
+/// Bound, in instances and edges: the maximum of all graphs inside other graphs of a file; a long
+/// name or text counts as several. More are an error, because each graph contains copies of all
+/// graphs inside it.
+pub(super) const COPIED_MAX: usize = 262_144;
+
 /// A graph while it is built.
 pub(super) struct Builder<'c, 'a> {
     pub(super) checker: &'c mut Checker<'a>,
@@ -49,12 +54,12 @@ pub(super) fn empty(definition: &Definition) -> Graph {
     }
 }
 
-/// Builds the graph of a definition.
+/// Builds the graph of a definition. Returns whether an error may hide parts of it.
 pub(super) fn graph(
     checker: &mut Checker<'_>,
     definition: &Definition,
     built: &BTreeMap<usize, Graph>,
-) -> Graph {
+) -> (Graph, bool) {
     let mut builder = Builder {
         checker,
         built,
@@ -86,7 +91,7 @@ pub(super) fn graph(
     cycles::check(&mut builder);
     fused::check(&mut builder);
     builder.report_unused(definition);
-    builder.graph
+    (builder.graph, builder.is_broken)
 }
 
 impl Builder<'_, '_> {

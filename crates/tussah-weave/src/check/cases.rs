@@ -1,5 +1,7 @@
 //! Tests of graphs: their names are resolved and their values checked.
 
+use std::collections::HashSet;
+
 use super::args::Wanted;
 use super::ends::{IN, OUT, RUN};
 
@@ -13,7 +15,12 @@ use crate::tree::{End, File, TestCase, TestStep};
 use crate::value::Kind;
 
 /// Checks the tests of a file.
-pub(super) fn tests(checker: &mut Checker<'_>, file: &File, graphs: &[Graph]) -> Vec<Test> {
+pub(super) fn tests(
+    checker: &mut Checker<'_>,
+    file: &File,
+    graphs: &[Graph],
+    broken: &HashSet<usize>,
+) -> Vec<Test> {
     let mut tests: Vec<Test> = Vec::new();
     for case in &file.tests {
         if let Some(first) = tests.iter().find(|test| test.name == case.name) {
@@ -22,12 +29,17 @@ pub(super) fn tests(checker: &mut Checker<'_>, file: &File, graphs: &[Graph]) ->
                 Diagnostic::error(case.span, message).other(first.span, "it exists here first");
             checker.report(error);
         }
-        tests.extend(test(checker, file, graphs, case));
+        tests.extend(test(checker, graphs, broken, case));
     }
     tests
 }
 
-fn test(checker: &mut Checker<'_>, file: &File, graphs: &[Graph], case: &TestCase) -> Option<Test> {
+fn test(
+    checker: &mut Checker<'_>,
+    graphs: &[Graph],
+    broken: &HashSet<usize>,
+    case: &TestCase,
+) -> Option<Test> {
     let name = &case.graph;
     let Some(&graph) = checker.definitions.get(name.text.as_str()) else {
         let mut error = Diagnostic::error(name.span, format!("unknown graph `{}`", name.text));
@@ -44,13 +56,13 @@ fn test(checker: &mut Checker<'_>, file: &File, graphs: &[Graph], case: &TestCas
     let mut cases = Cases {
         checker,
         graph: &graphs[graph],
-        is_broken: file.graphs[graph].is_broken,
+        is_broken: broken.contains(&graph),
         params,
     };
     let steps = case.steps.iter().filter_map(|step| cases.step(step));
     let mut steps = steps.collect::<Vec<_>>();
     // After another error, an edge or a double may be missing.
-    if checker.diagnostics.len() == errors && !file.graphs[graph].is_broken {
+    if checker.diagnostics.len() == errors && !broken.contains(&graph) {
         doubles::check(checker, &graphs[graph], &mut steps);
     }
     Some(Test {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::scope::Place;
-use crate::expr::Expr;
+use crate::expr::{Expr, LONG};
 use crate::graph::{
     Arg, Boundary, Edge, Graph, Group, Limit, Node, Param, PortRef, Shards, Shed, Via,
 };
@@ -28,6 +28,33 @@ pub(super) fn arg_values(args: &[Arg], params: &[Param]) -> Vec<(String, Expr)> 
 fn find(values: &[(String, Expr)], name: &str) -> Option<Expr> {
     let found = values.iter().find(|(known, _)| known == name);
     found.map(|(_, value)| value.clone())
+}
+
+/// Returns the number of parts that an expansion copies.
+pub(super) fn parts(graph: &Graph) -> usize {
+    let groups = graph
+        .groups
+        .iter()
+        .map(|group| 1 + group.inputs.len() + group.outputs.len());
+    graph.nodes.len()
+        + graph.edges.len()
+        + graph.sheds.len()
+        + graph.limits.len()
+        + graph.inputs.len()
+        + graph.outputs.len()
+        + groups.sum::<usize>()
+        + 1
+}
+
+/// Returns the number of parts that an expansion copies. A part with long texts counts as several.
+pub(super) fn size(graph: &Graph) -> usize {
+    let nodes = graph.nodes.iter().map(|node| {
+        let args = node.args.iter().map(|arg| arg.value.size());
+        let texts = node.name.len() + node.module.len() + node.doc.len();
+        args.sum::<usize>() + texts / LONG
+    });
+    let groups = graph.groups.iter().map(|group| group.name.len() / LONG);
+    parts(graph) + nodes.sum::<usize>() + groups.sum::<usize>()
 }
 
 /// The conversion of the parts of an inner graph into parts of the outer graph.

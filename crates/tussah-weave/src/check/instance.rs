@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::args::{Wanted, given_twice};
-use super::build::{Builder, PARTS_MAX};
-use super::expand::{Expansion, arg_values};
+use super::build::{Builder, COPIED_MAX, PARTS_MAX};
+use super::expand::{Expansion, arg_values, parts, size};
 use super::scope::{Content, Place};
 use super::{Checker, Target};
 use crate::diagnostic::Diagnostic;
@@ -122,8 +122,14 @@ impl Builder<'_, '_> {
 
     /// Reports the first part that exceeds the bound; further reports would say the same.
     pub(super) fn report_too_large(&mut self, span: Span) {
+        self.report_once(
+            span,
+            &format!("the graph has more than {PARTS_MAX} instances and edges"),
+        );
+    }
+
+    fn report_once(&mut self, span: Span, message: &str) {
         if !std::mem::replace(&mut self.checker.is_too_large, true) {
-            let message = format!("the graph has more than {PARTS_MAX} instances and edges");
             self.report(Diagnostic::error(span, message));
         }
         self.is_broken = true;
@@ -201,6 +207,14 @@ impl Builder<'_, '_> {
         if self.checker.diagnostics.len() > errors && self.is_broken {
             return Content::Unknown;
         }
+        self.checker.copied += size(inner);
+        if self.checker.copied > COPIED_MAX {
+            let message = format!(
+                "the graphs inside other graphs have more than {COPIED_MAX} instances and edges"
+            );
+            self.report_once(instance.name.span, &message);
+            return Content::Unknown;
+        }
         let expansion = Expansion {
             name: &instance.name.text,
             args: arg_values(&args, &inner.params),
@@ -229,22 +243,6 @@ impl Builder<'_, '_> {
         self.graph.groups.push(group.clone());
         Content::Graph(group)
     }
-}
-
-/// Returns the number of parts that an expansion copies.
-fn parts(graph: &Graph) -> usize {
-    let groups = graph
-        .groups
-        .iter()
-        .map(|group| 1 + group.inputs.len() + group.outputs.len());
-    graph.nodes.len()
-        + graph.edges.len()
-        + graph.sheds.len()
-        + graph.limits.len()
-        + graph.inputs.len()
-        + graph.outputs.len()
-        + groups.sum::<usize>()
-        + 1
 }
 
 fn required_outputs(signature: &Signature) -> Vec<String> {

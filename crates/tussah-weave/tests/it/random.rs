@@ -271,6 +271,35 @@ fn graphs_that_multiply_are_refused() {
     assert!(checked.graphs.iter().all(|graph| graph.nodes.len() <= 4096));
 }
 
+/// A chain of graphs does not multiply, but each of them contains all before it.
+#[test]
+fn copies_of_graphs_are_bounded() {
+    let of_chain = |chain: usize| {
+        let mut text = "use M\ngraph X0() { a = M() in -> a -> out }\n".to_owned();
+        for level in 1..chain {
+            let inner = level - 1;
+            text.push_str(&format!(
+                "graph X{level}() {{ a = X{inner}() in -> a -> out }}\n"
+            ));
+        }
+        let checked = check(&parse(&text).file, None);
+        let errors = checked.diagnostics.iter().filter(|it| it.is_error());
+        errors
+            .map(|error| error.message.clone())
+            .collect::<Vec<_>>()
+    };
+    let error = "the graphs inside other graphs have more than 262144 instances and edges";
+    assert_eq!(of_chain(200), [""; 0]);
+    assert_eq!(of_chain(2000), [error]);
+    // A long name counts as several.
+    let long = "n".repeat(10_000);
+    let nested = format!("use M graph A() {{ {long} = M() in -> {long} -> out }}");
+    let copies = (0..2000).map(|number| format!(" graph B{number}() {{ a = A() in -> a -> out }}"));
+    let checked = check(&parse(&(nested + &copies.collect::<String>())).file, None);
+    let messages: Vec<_> = checked.diagnostics.iter().map(|it| &it.message).collect();
+    assert_eq!(messages, [error]);
+}
+
 #[test]
 fn a_graph_with_too_many_parts_is_reported_once() {
     let check = |statements: String| {

@@ -1,7 +1,8 @@
 //! Programs that are wrong, with their whole messages.
 //!
 //! `tests/wrong/NAME.weave` is the program, `NAME.stderr` its messages with signatures. With the
-//! first line `// without signatures`, it is checked without. `WEAVE_BLESS=1` writes the messages.
+//! first line `// without signatures`, it is checked without, and with `// with other modules`, it
+//! may use modules without a signature. `WEAVE_BLESS=1` writes the messages.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,7 +14,8 @@ use crate::modules::modules;
 /// Returns the messages about a program.
 fn messages(name: &str, text: &str) -> String {
     let parsed = parse(text);
-    let modules = modules();
+    let mut modules = modules();
+    modules.is_open = text.starts_with("// with other modules");
     let is_trusting = text.starts_with("// without signatures");
     let checked = check(&parsed.file, (!is_trusting).then_some(&modules));
     let mut diagnostics: Vec<&Diagnostic> = parsed

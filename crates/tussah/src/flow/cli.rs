@@ -75,8 +75,8 @@ pub struct Program {
 pub enum Others {
     /// Unknown modules are errors.
     Refused,
-    /// Unknown modules may belong to another program. Ports and types are not checked in a file
-    /// that uses an unknown module.
+    /// Unknown modules may belong to another program. Their arguments, ports and types are not
+    /// checked.
     Trusted,
 }
 

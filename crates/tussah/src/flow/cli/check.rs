@@ -39,14 +39,14 @@ impl CheckArguments {
                 Ok(loaded) => loaded,
                 Err(error) => return fail(&error),
             };
-            if modules.is_none() && !self.json {
+            if modules.is_open && !self.json {
                 let (file, others) = (source.file(), unknown(program, &source).join(", "));
                 eprintln!(
                     "note: {file} uses modules of another program ({others}); without --modules, \
-                     ports and types are taken on trust"
+                     their arguments, ports and types are not checked"
                 );
             }
-            let diagnostics = source.check(modules.as_deref()).diagnostics;
+            let diagnostics = source.check(Some(&modules)).diagnostics;
             has_errors |= diagnostics.iter().any(Diagnostic::is_error);
             if self.json {
                 if let Err(error) = print(&json(&source, &diagnostics)) {

@@ -38,12 +38,12 @@ impl DrawArguments {
             Ok(loaded) => loaded,
             Err(error) => return fail(&error),
         };
-        let checked = source.check(modules.as_deref());
+        let checked = source.check(Some(&modules));
         if checked.diagnostics.iter().any(Diagnostic::is_error) {
             eprint!("{}", source.render(&checked.diagnostics));
             return ExitCode::FAILURE;
         }
-        match self.draw(&source, &checked, modules.as_deref()) {
+        match self.draw(&source, &checked, &modules) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => fail(&error),
         }
@@ -53,7 +53,7 @@ impl DrawArguments {
         &self,
         source: &Source,
         checked: &Checked,
-        modules: Option<&Modules>,
+        modules: &Modules,
     ) -> Result<(), String> {
         let mut graphs = checked.graphs.iter();
         let graph = match &self.graph {
@@ -65,8 +65,8 @@ impl DrawArguments {
             no_graph(source, &checked.graphs, wanted)
         })?;
         let drawn = match self.dot {
-            true => draw::dot(graph, modules),
-            false => draw::svg(graph, modules),
+            true => draw::dot(graph, Some(modules)),
+            false => draw::svg(graph, Some(modules)),
         };
         match &self.output {
             None => print(&drawn),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use clap::Args;
-use tussah_weave::{Modules, suggest};
+use tussah_weave::Modules;
 
 use super::source::{Source, read};
 use super::{Others, Program};
@@ -19,40 +19,33 @@ pub(super) struct Manifest {
 }
 
 impl Manifest {
-    /// Returns the modules of the manifest or, without a manifest, those of the program. Returns
-    /// `None` if a file uses unknown modules and the program trusts them.
+    /// Returns the modules of the manifest or, without a manifest, those of the program. If a file
+    /// uses unknown modules and the program trusts them, the modules are open to others.
     pub(super) fn load<'p>(
         &self,
         program: &'p Program,
         source: &Source,
-    ) -> Result<Option<Cow<'p, Modules>>, String> {
+    ) -> Result<Cow<'p, Modules>, String> {
         if let Some(path) = &self.modules {
             let modules = serde_json::from_str(&read(path)?);
-            return modules
-                .map(|modules| Some(Cow::Owned(modules)))
-                .map_err(|error| {
-                    format!("{} is not a manifest of modules: {error}", path.display())
-                });
+            return modules.map(Cow::Owned).map_err(|error| {
+                format!("{} is not a manifest of modules: {error}", path.display())
+            });
         }
+        let known = program.modules.signatures();
         if program.others == Others::Trusted && !unknown(program, source).is_empty() {
-            return Ok(None);
+            return Ok(Cow::Owned(Modules {
+                is_open: true,
+                ..known.clone()
+            }));
         }
-        Ok(Some(Cow::Borrowed(program.modules.signatures())))
+        Ok(Cow::Borrowed(known))
     }
 }
 
-/// Returns the names of the modules that a file uses and the program does not have, each with a
-/// similar name that the program has.
+/// Returns the names of the modules that a file uses and the program does not have.
 pub(super) fn unknown(program: &Program, source: &Source) -> Vec<String> {
     let known = &program.modules.signatures().signatures;
-    let imports = source.imports();
-    imports
-        .filter(|path| !known.contains_key(&**path))
-        .map(
-            |path| match suggest::nearest(&path, known.keys().map(String::as_str)) {
-                Some(near) => format!("`{path}`: did you mean `{near}`?"),
-                None => format!("`{path}`"),
-            },
-        )
-        .collect()
+    let unknown = source.imports().filter(|path| !known.contains_key(path));
+    unknown.map(|path| format!("`{path}`")).collect()
 }
