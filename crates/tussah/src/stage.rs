@@ -178,7 +178,8 @@ pub use self::send::{
     AnyCall, Ask, AskError, Between, Call, CallError, Direct, DirectHandler, EdgeBuilder, Edges,
     ReplySender, SendError, Sender, Sending, TrySender, shed,
 };
-pub(crate) use self::send::{hand_over, trace, wait_for};
+pub(crate) use self::send::{hand_over, note_permit, note_wait, trace, wait_for};
+pub(crate) use self::state::WaitsFor;
 
 pub mod host {
     //! The types through which servlets use a handler. You need to name these types only to store a

@@ -19,7 +19,7 @@ const OF_BEST_MIN: f64 = 0.9;
 const OF_BEST_TIMEOUTS_MIN: f64 = 0.9;
 /// The fraction of the goodput of the best fixed settings that the default must reach, in scenarios
 /// whose handlers wait.
-const OF_ORACLE_MIN: [(&str, f64); 12] = [
+const OF_ORACLE_MIN: [(&str, f64); 15] = [
     ("permits-1.4", 0.95),
     ("permits-3", 0.95),
     ("permits-10", 0.95),
@@ -27,6 +27,9 @@ const OF_ORACLE_MIN: [(&str, f64); 12] = [
     ("permits-classes", 0.95),
     ("permits-change", 0.95),
     ("permits-slow", 0.95),
+    ("limit-10", 0.95),
+    ("limit-fresh", 0.95),
+    ("limit-slow", 0.95),
     // No count of completions distinguishes a service that has become longer from a scarce resource
     // until about fifty longer services have ended.
     ("latency", 0.9),
@@ -95,6 +98,7 @@ fn is_short_of(heat: &Heat) -> bool {
         "permits-1.4",
         "permits-3",
         "permits-10",
+        "limit-10",
         "mixed-closed",
         "mixed-1.4",
         "mixed-3",

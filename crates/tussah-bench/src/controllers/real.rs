@@ -8,6 +8,7 @@
 //! a few percent on a busy machine, `chrt -f 10 tussah-bench ...` gives the benchmark its CPUs.
 
 mod boxed;
+mod lost;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,9 +21,10 @@ use tussah::Runtime;
 use tussah::stage::control::{Controller, Settings};
 use tussah::stage::sim::{EventEnd, Outcome, Planned, Service, Simulation, Tick};
 use tussah::stage::{Batch, Event, Handler, Network, Sender, Stage};
-use tussah::sync::Semaphore;
+use tussah::sync::{Limit, Semaphore};
 
 use self::boxed::Boxed;
+pub use self::lost::Lost;
 use super::contender::Contender;
 use super::scenario::Scenario;
 use super::score::{Score, Scorer};
@@ -80,13 +82,18 @@ pub fn run(
         .build()
         .expect("the OS gives us a few threads");
     let permits = scenario.simulation.permits.first();
+    let mut permits = [permits.map_or(UNLIMITED, |permits| permits.1), UNLIMITED];
+    if scenario.simulation.limits {
+        permits.reverse();
+    }
     let world = Arc::new(World {
         start: Instant::now(),
         simulation: scenario.simulation.clone(),
         outcomes: Mutex::default(),
         sends: Mutex::new(vec![Reverse(0); scenario.simulation.arrivals.clients as usize].into()),
         color: async_lock::Mutex::new(()),
-        permits: Semaphore::new(permits.map_or(usize::MAX >> 3, |permits| permits.1)),
+        permits: Semaphore::new(permits[0]),
+        limit: Limit::new("permits", permits[1]),
         planned_ns: AtomicU64::new(0),
         computed_ns: AtomicU64::new(0),
     });
@@ -113,20 +120,8 @@ pub fn run(
     Some(scorer.score(&ticks))
 }
 
-/// The planned and the actual computing time of handlers. The actual time is longer if other
-/// programs used the CPUs.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Lost {
-    planned_ns: u64,
-    computed_ns: u64,
-}
-
-impl Lost {
-    /// Returns the fraction by which the actual time exceeds the plan.
-    pub fn part(self) -> f64 {
-        self.computed_ns as f64 / (self.planned_ns as f64).max(1.0) - 1.0
-    }
-}
+/// The number of permits if they are not scarce.
+const UNLIMITED: usize = usize::MAX >> 3;
 
 /// State that the handlers of a run share.
 struct World {
@@ -137,8 +132,9 @@ struct World {
     sends: Mutex<BinaryHeap<Reverse<u64>>>,
     /// The lock of the hot color.
     color: async_lock::Mutex<()>,
-    /// The permits, one of which a handler holds.
+    /// The permits, one of which a handler holds; the stage knows of the waits for the second ones.
     permits: Semaphore,
+    limit: Limit,
     /// The planned and the actual computing time of all handlers.
     planned_ns: AtomicU64,
     computed_ns: AtomicU64,
@@ -236,9 +232,9 @@ impl Handler for Waiting {
             };
             world.compute(planned.compute_ns);
             if planned.hold_ns > 0 {
-                let permit = world.permits.acquire().await;
+                let _permit = world.permits.acquire().await;
+                let _permit = world.limit.acquire().await;
                 tussah::time::sleep(Duration::from_nanos(planned.hold_ns)).await;
-                drop(permit);
             }
             if planned.wait_ns > 0 {
                 tussah::time::sleep(Duration::from_nanos(planned.wait_ns)).await;

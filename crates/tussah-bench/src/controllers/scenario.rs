@@ -362,6 +362,21 @@ pub fn all() -> Vec<Scenario> {
         waits::classes(),
         waits::changing(),
         waits::slow_down(),
+        waits::limit(
+            "limit-10",
+            "ten times the rate that the permits of a `Limit` allow",
+            waits::step("", "", 10.0),
+        ),
+        waits::limit(
+            "limit-fresh",
+            "a stage that starts under ten times the rate that the permits of a `Limit` allow",
+            waits::fresh(),
+        ),
+        waits::limit(
+            "limit-slow",
+            "70 % of the rate that the permits of a `Limit` allow; for 4 s events hold them ten times as long",
+            waits::slow_down(),
+        ),
         waits::latency(),
         waits::bursts(),
         waits::mixed_closed(),

@@ -102,6 +102,9 @@ pub struct Simulation {
     /// from then on; before the first entry, permits are unlimited. The handler
     /// [holds](Service::hold) one permit for each event.
     pub permits: Vec<(u64, usize)>,
+    /// True if the permits are those of a [`Limit`](crate::sync::Limit), so that the stage knows
+    /// which servlets wait for one.
+    pub limits: bool,
     /// The CPU time for rejecting or shedding an event, in nanoseconds. Rejections take precedence
     /// over all other work that waits for a CPU.
     pub rejection_ns: u64,
@@ -129,6 +132,7 @@ impl Default for Simulation {
             services: vec![(0, Service::computing(Distribution::Constant(100_000.0)))],
             speeds: Vec::new(),
             permits: Vec::new(),
+            limits: false,
             rejection_ns: 0,
             degraded: 1.0,
             tick_ns: 10_000_000,
@@ -371,6 +375,7 @@ impl Simulation {
                 ..SimStage::new(vec![Step::Serve])
             }],
             resources: vec![self.permits.clone()],
+            limits: self.limits,
             clients: vec![Clients {
                 arrivals: self.arrivals.clone(),
                 services: self.services.clone(),

@@ -45,7 +45,7 @@ pub(crate) use account::{ControllerSet, Counts, Now};
 pub(crate) use entry::How;
 pub(crate) use numbered::Numbers;
 pub(crate) use process::Process;
-pub(crate) use run::Run;
+pub(crate) use run::{Run, WaitsFor};
 pub(crate) use scarce::{Awaited, Scarcity, Waiting, Waits};
 pub(crate) use staff::Wake;
 pub(crate) use tally::Tally;
@@ -152,8 +152,10 @@ pub(crate) struct State<E> {
     waiting: usize,
     /// Of these, the servlets that have only yielded to others.
     yielding: usize,
-    /// Of the waiting servlets, those that wait for room in another stage.
+    /// Of the waiting servlets, those that wait for room in another stage, and those that wait for
+    /// a permit of a limit.
     held_up: usize,
+    limited: usize,
     /// The treatment of queued events while all servlets wait.
     while_all_wait: WhileAllWait,
     /// The number of servlets that may be at work beyond the target, because of a stall.
@@ -235,6 +237,7 @@ impl<E> State<E> {
             waiting: 0,
             yielding: 0,
             held_up: 0,
+            limited: 0,
             while_all_wait,
             relief: 0,
             stall_ended: 0,

@@ -1,6 +1,7 @@
 //! A named limit on concurrency, which counts its permits in use and the waiting futures.
 
 mod state;
+mod stats;
 
 use std::fmt;
 use std::future::poll_fn;
@@ -14,15 +15,18 @@ use tussah_core::{consume_budget, quietly};
 
 use crate::stage::control::LimitUse;
 use crate::stage::observe::Digest;
-use crate::stage::{Class, wait_for};
+use crate::stage::{Class, WaitsFor, note_permit, note_wait, wait_for};
 use crate::time::now;
 
 use self::state::{Line, State};
+pub use self::stats::{LimitClassStats, LimitStats};
 
 /// A limit on concurrent use of a resource, such as a pool of connections or another server.
 ///
 /// A limit has a name, and counts the permits in use and the futures that wait for a permit. Clones
-/// share the permits.
+/// share the permits. If the handlers of a [stage](crate::stage) wait for permits, the stage
+/// measures these waits. If nearly all events of the stage need a permit, a stage with a target
+/// therefore detects sooner, and more reliably, that the limited resource is scarce.
 ///
 /// Waiters get permits in order of arrival: a returned permit goes to the future that has waited
 /// longest. In contrast, waiters of a [`Semaphore`](super::Semaphore) may be overtaken. In a limit
@@ -141,6 +145,7 @@ impl Limit {
         if let Some(permit) = self.try_acquire_in(class) {
             return permit;
         }
+        note_permit();
         let mut place = Place {
             shared: &self.shared,
             class,
@@ -148,7 +153,14 @@ impl Limit {
             ticket: None,
         };
         let _waiting = wait_for(self);
-        let since = poll_fn(|cx| place.poll(cx.waker())).await;
+        let since = poll_fn(|cx| {
+            let polled = place.poll(cx.waker());
+            if polled.is_pending() {
+                note_wait(WaitsFor::Permit);
+            }
+            polled
+        })
+        .await;
         LimitPermit {
             limit: self.clone(),
             class,
@@ -165,7 +177,13 @@ impl Limit {
 
     fn try_acquire_in(&self, class: usize) -> Option<LimitPermit> {
         let since = now();
-        let is_taken = self.shared.state.lock().acquire(class, since, since);
+        let mut state = self.shared.state.lock();
+        let is_taken = state.acquire(class, since, since);
+        let is_scarce = state.is_scarce(since);
+        drop(state);
+        if is_taken && is_scarce {
+            note_permit();
+        }
         is_taken.then(|| LimitPermit {
             limit: self.clone(),
             class,
@@ -238,46 +256,6 @@ impl fmt::Debug for Limit {
             .field("waiting", &waiting)
             .finish()
     }
-}
-
-/// The state of a [`Limit`] at one moment, and its counters since it was created.
-#[derive(Clone, Debug)]
-pub struct LimitStats {
-    /// The name of the limit.
-    pub name: Arc<str>,
-    /// The number of permits.
-    pub permits: usize,
-    /// The number of permits in use. After a call to [`Limit::set_permits`], `in_use` can exceed
-    /// `permits` for a while.
-    pub in_use: usize,
-    /// The number of futures that wait for a permit.
-    pub waiting: usize,
-    /// The number of permits acquired so far.
-    pub acquired: u64,
-    /// A histogram of the times for which futures waited for their permits. If a permit was free
-    /// immediately, the wait counts as zero. Futures that were dropped before they got a permit are
-    /// not counted.
-    pub wait: Digest,
-    /// A histogram of the times for which permits were held. A permit is counted only after it has
-    /// been returned.
-    pub hold: Digest,
-    /// The statistics of each class, class 0 first; a limit without shares has one class.
-    pub classes: Vec<LimitClassStats>,
-}
-
-/// The state of one class of a [`Limit`] at one moment, and its counters since the limit was
-/// created.
-#[derive(Clone, Debug)]
-pub struct LimitClassStats {
-    /// The number of permits in use.
-    pub in_use: usize,
-    /// The number of futures that wait for a permit.
-    pub waiting: usize,
-    /// The number of permits acquired so far.
-    pub acquired: u64,
-    /// A histogram of the times for which futures waited for a permit, as in
-    /// [`LimitStats::wait`].
-    pub wait: Digest,
 }
 
 /// A permit of a [`Limit`]. Dropping a permit returns it, even during a panic; a leaked permit

@@ -18,7 +18,7 @@ const COMPUTE_NS: f64 = 50_000.0;
 const TARGET_NS: u64 = 100 * MS;
 
 /// Returns a stage whose handlers hold one of eight permits for 10 ms, exponentially distributed,
-/// with a batch for each event. The stage does not know about the permits.
+/// with a batch for each event. The stage does not know of the waits for permits.
 fn permits() -> Scenario {
     Scenario {
         name: "",
@@ -69,6 +69,19 @@ pub(super) fn step(name: &'static str, about: &'static str, load: f64) -> Scenar
         simulation: Simulation {
             until_ns: 6 * SECOND,
             arrivals: Arrivals::steps(&rates),
+            ..base.simulation
+        },
+        ..base
+    }
+}
+
+/// Returns a scenario in which the permits are those of a limit: the stage knows of the waits.
+pub(super) fn limit(name: &'static str, about: &'static str, base: Scenario) -> Scenario {
+    Scenario {
+        name,
+        about,
+        simulation: Simulation {
+            limits: true,
             ..base.simulation
         },
         ..base

@@ -49,12 +49,7 @@ impl DrawArguments {
         }
     }
 
-    fn draw(
-        &self,
-        source: &Source,
-        checked: &Checked,
-        modules: &Modules,
-    ) -> Result<(), String> {
+    fn draw(&self, source: &Source, checked: &Checked, modules: &Modules) -> Result<(), String> {
         let mut graphs = checked.graphs.iter();
         let graph = match &self.graph {
             Some(name) => graphs.find(|graph| graph.name == *name),

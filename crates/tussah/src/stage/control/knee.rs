@@ -25,11 +25,19 @@
 //!   slack. C and S may change, so the controller occasionally tries half or twice the number and
 //!   compares again. After an unsuccessful trial, it waits twice as long before the next one.
 //!
+//! # Known waits
+//! A stage measures how long its handlers wait for permits of a [`Limit`](crate::sync::Limit), and
+//! how many of them do. If half of an excess waits for permits, and nearly all events need one
+//! ([`common`]), the permits are scarce: the controller goes from free to held without a trial. S
+//! does not include these waits. While handlers wait for permits, more events in service cannot
+//! complete more events, so the controller makes no trials.
+//!
 //! All decisions count events over time. Only S uses service times, and only at almost no load:
 //! while most services are still running, only the short ones have ended, so the mean of their
 //! times would be too low. [`pace`] describes the comparison and related work.
 
 mod asked;
+mod common;
 mod excess;
 mod history;
 mod learned;
@@ -39,6 +47,7 @@ mod tests;
 mod unloaded;
 
 pub(super) use self::asked::{Asked, Scarce};
+use self::common::Common;
 use self::history::History;
 pub(super) use self::learned::Learned;
 use self::pace::{Pace, Verdict};
@@ -105,6 +114,7 @@ enum Phase {
 pub(super) struct Knee {
     /// The effective target, in nanoseconds.
     target_ns: f64,
+    common: Common,
     history: History,
     unloaded: Unloaded,
     phase: Phase,
@@ -131,6 +141,7 @@ impl Knee {
     pub(super) fn new(target_ns: u64) -> Self {
         Self {
             target_ns: target_ns as f64,
+            common: Common::default(),
             history: History::default(),
             unloaded: Unloaded::new(target_ns as f64),
             phase: Phase::Free,
@@ -162,7 +173,7 @@ impl Knee {
 
     /// Records a sample, and returns the wanted number in service.
     pub(super) fn sample(&mut self, sample: &Sample<'_>) -> Asked {
-        self.note(sample);
+        let sample = &self.note(sample);
         self.target_ns = self.unloaded.effective_target_ns();
         let max = sample.servlets.max.max(1) as f64;
         let busy = sample.servlets.busy as f64;
@@ -219,9 +230,13 @@ impl Knee {
         }
     }
 
-    fn note(&mut self, sample: &Sample<'_>) {
+    /// Records a sample. Returns it with the waits for permits, if they are the waits of all
+    /// events.
+    fn note<'s>(&mut self, sample: &Sample<'s>) -> Sample<'s> {
+        let sample = self.common.only(sample);
         let spacing_ns = self.unloaded.mean_ns().max(self.target_ns) / MARKS;
-        self.history.note(sample, spacing_ns);
+        self.history.note(&sample, spacing_ns);
+        sample
     }
 
     fn slack_ns(&self) -> f64 {
@@ -232,6 +247,13 @@ impl Knee {
     /// Returns the number in service that keeps the scarce resource busy.
     fn wanted(&self) -> f64 {
         self.rate * (self.unloaded.mean_ns() + self.slack_ns())
+    }
+
+    /// Returns the number in service that keeps the permits of a limit in use, if services take
+    /// `own_ns` without the waits for permits. One more than these takes a returned permit
+    /// immediately.
+    fn wanted_beyond(&self, own_ns: f64) -> f64 {
+        self.wanted().max(self.rate * own_ns + 1.0)
     }
 
     /// Returns whether no event has waited for long enough to conclude that nothing is scarce.
@@ -347,18 +369,31 @@ impl Knee {
             return;
         }
         self.rate = pace.per_ns();
-        let service_ns = servlets / self.rate;
+        let is_known = pace.lacks_permits();
+        let (service_ns, why) = if is_known {
+            (pace.mean_ns(), Why::PermitsInUse)
+        } else {
+            (servlets / self.rate, Why::MoreDoNoMore)
+        };
         self.unloaded.lower(service_ns);
-        let wanted = self.wanted();
+        let wanted = if is_known {
+            self.wanted_beyond(service_ns)
+        } else {
+            self.wanted()
+        };
         let doubt = 2.0 / pace.batches.sqrt();
         self.rest -= 1.0;
         if wanted > servlets * 1.05 {
             let servlets = wanted.min(1.5 * servlets).ceil().min(max);
-            self.hold(servlets, Why::MoreDoNoMore);
+            self.hold(servlets, why);
         } else if wanted < servlets * (1.0 - doubt).min(0.8) && servlets > 1.0 {
             let fewer = wanted.max(0.5 * servlets).round().min(servlets - 1.0);
-            self.turn(fewer, Some(pace), max);
-        } else if self.rest <= 0.0 && pace.batches >= 2.0 * RATE {
+            if is_known {
+                self.hold(fewer, why);
+            } else {
+                self.turn(fewer, Some(pace), max);
+            }
+        } else if !is_known && self.rest <= 0.0 && pace.batches >= 2.0 * RATE {
             self.tried_more = !self.tried_more;
             let short = service_ns < self.unloaded.own_target_ns() / 4.0;
             if self.tried_more || short || servlets < SERVLETS_MIN {

@@ -49,6 +49,13 @@ pub struct Sample<'a> {
     /// The part of `service_ns` during which handlers waited for capacity in the queues of other
     /// stages.
     pub held_up_ns: u64,
+    /// The part of `service_ns` during which handlers waited for a permit of a
+    /// [`Limit`](crate::sync::Limit).
+    pub limited_ns: u64,
+    /// The number of batches for which handlers acquired a permit of a scarce
+    /// [`Limit`](crate::sync::Limit): one that had no free permit within the last second. At most
+    /// the number of finished events.
+    pub permits: u64,
     /// The part of `service_ns` during which handlers waited for a worker after a yield
     /// (`yield_now`).
     pub ready_ns: u64,
@@ -70,6 +77,9 @@ pub struct Sample<'a> {
     /// began. A yield does not count as waiting, and servlets that are waiting for capacity in
     /// another stage's queue are not counted.
     pub waiting: usize,
+    /// The number of busy servlets whose handlers are waiting for a permit of a
+    /// [`Limit`](crate::sync::Limit).
+    pub limited: usize,
     /// The number of servlets that can compute at the same time, which is the number of the
     /// runtime's workers.
     pub workers: usize,

@@ -18,6 +18,8 @@ pub enum Why {
     /// A resource that handlers wait for is scarce: more events in service do not increase the
     /// throughput.
     MoreDoNoMore,
+    /// A resource is scarce: handlers wait for permits of a [`Limit`](crate::sync::Limit).
+    PermitsInUse,
     /// No resource is scarce: with fewer events in service, the throughput falls.
     FewerDoLess,
     /// An earlier controller found that a resource was scarce, and stored this finding in the
@@ -34,6 +36,7 @@ impl fmt::Display for Why {
             Why::TriesFewer => "testing whether fewer events in service keep the throughput",
             Why::TriesMore => "testing whether more events in service increase the throughput",
             Why::MoreDoNoMore => "more events in service do not increase the throughput",
+            Why::PermitsInUse => "handlers wait for permits",
             Why::FewerDoLess => "fewer events in service reduce the throughput",
             Why::Remembered => "an earlier controller found a scarce resource",
             Why::NobodyWaits => "no event is waiting any longer",

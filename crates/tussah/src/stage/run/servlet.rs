@@ -14,10 +14,10 @@ use super::turn::{Next, Servlet};
 use crate::stage::event::{Batch, Reason};
 use crate::stage::network::Network;
 use crate::stage::send::{
-    begin, begin_source, collecting, hand_over, is_quick, path, set_path, set_trace, take_held_up,
-    trace, waiting,
+    begin, begin_source, collecting, hand_over, is_quick, path, set_path, set_trace,
+    take_noted_permit, take_noted_wait, trace, waiting,
 };
-use crate::stage::state::{Run, Waits};
+use crate::stage::state::{Run, Waits, WaitsFor};
 use crate::sync::oneshot;
 
 /// A busy servlet. Dropping it returns the events that it has taken.
@@ -259,9 +259,18 @@ struct Outcome {
     has_panicked: bool,
 }
 
-/// Continues the trace and the path of the event that a waiting handler took last.
+/// Ends a wait of a handler, and continues the trace and the path of the event that it took last.
 #[inline]
-fn go_on<E>(run: &mut Run<E>) {
+fn go_on<E>(run: &mut Run<E>, now_ns: u64) {
+    let waited_ns = std::mem::replace(&mut run.resumed_ns, now_ns);
+    let away_ns = now_ns.saturating_sub(waited_ns);
+    match std::mem::take(&mut run.waits_for) {
+        WaitsFor::Room => run.held_up_ns += away_ns,
+        WaitsFor::Permit => run.limited_ns += away_ns,
+        WaitsFor::Other if run.yielded => run.ready_ns += away_ns,
+        WaitsFor::Other => {}
+    }
+    begin(now_ns, run.exact);
     if run.trace != 0 {
         set_trace(run.trace);
     }
@@ -289,19 +298,10 @@ async fn handle<E: Send + 'static, G: Guard<Event = E>>(
         return outcome;
     };
     let mut future = pin!(Some(future));
-    let mut suspended = false;
+    let (mut suspended, mut has_permit) = (false, false);
     let polled = poll_fn(|cx| {
         if suspended {
-            let waited_ns = run.resumed_ns;
-            run.resumed_ns = stage.time.now_ns();
-            let away_ns = run.resumed_ns.saturating_sub(waited_ns);
-            if std::mem::take(&mut run.held_up) {
-                run.held_up_ns += away_ns;
-            } else if run.yielded {
-                run.ready_ns += away_ns;
-            }
-            begin(run.resumed_ns, run.exact);
-            go_on(run);
+            go_on(run, stage.time.now_ns());
         }
         if let Some(cancelled) = &mut cancelled
             && cancelled.as_mut().poll(cx).is_ready()
@@ -312,6 +312,8 @@ async fn handle<E: Send + 'static, G: Guard<Event = E>>(
         let polling = future.as_mut().as_pin_mut();
         let polling = polling.expect("it is dropped when it has ended");
         let polled = caught(|| polling.poll(cx));
+        let noted = take_noted_wait();
+        has_permit |= take_noted_permit();
         match polled {
             Some(Poll::Ready(())) => Poll::Ready(Some(())),
             None => Poll::Ready(None),
@@ -321,9 +323,9 @@ async fn handle<E: Send + 'static, G: Guard<Event = E>>(
                 run.compute_ns += now_ns.saturating_sub(run.resumed_ns);
                 run.resumed_ns = now_ns;
                 (run.trace, run.path) = (trace(), path());
-                run.held_up = take_held_up();
+                run.waits_for = noted;
                 run.yielded = tussah_core::has_yielded();
-                let changes = run.only_yields && !run.yielded || run.held_up != run.counts_held_up;
+                let changes = run.only_yields && !run.yielded || run.waits_for != run.counted;
                 if !run.waits || changes {
                     // Before the earlier keys of the run are free: what was sent for their events
                     // precedes what is sent for their next events.
@@ -337,6 +339,7 @@ async fn handle<E: Send + 'static, G: Guard<Event = E>>(
     .await;
     let dropped = caught(|| future.set(None));
     run.path = None;
+    run.permits += u64::from(has_permit);
     outcome.has_panicked = dropped.and(polled).is_none();
     outcome
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::sender::Sender;
 use crate::stage::event::Path;
-use crate::stage::state::{Awaited, Waiting, Waits};
+use crate::stage::state::{Awaited, Waiting, Waits, WaitsFor};
 use crate::sync::Limit;
 
 /// The maximum number of stages for which one poll of a servlet collects events at a time. Events
@@ -20,7 +20,8 @@ thread_local! {
             now_ns: Cell::new(0),
             trace: Cell::new(0),
             path: RefCell::new(None),
-            held_up: Cell::new(false),
+            waits_for: Cell::new(WaitsFor::Other),
+            has_permit: Cell::new(false),
             is_source: Cell::new(false),
             is_quick: Cell::new(false),
             waits: Cell::new(None),
@@ -42,8 +43,10 @@ pub(super) struct Here {
     /// The path of the event that the handler took last. While there is one, the servlet collects
     /// no events, because each event that the handler sends belongs to the path.
     pub(super) path: RefCell<Option<Arc<Path>>>,
-    /// True if the polled handler waits for room in another stage.
-    pub(super) held_up: Cell<bool>,
+    /// The cause of the polled handler's wait, if it has noted one.
+    pub(super) waits_for: Cell<WaitsFor>,
+    /// True if the polled handler has acquired a permit of a scarce limit.
+    pub(super) has_permit: Cell<bool>,
     /// True if a source of events is polled, which begins traces.
     pub(super) is_source: Cell<bool>,
     /// True if the polled source has just sent a whole chunk quickly.
@@ -131,14 +134,32 @@ pub(crate) fn begin(now_ns: u64, exact: bool) {
     });
 }
 
-/// Notes that a handler is about to wait for room in another stage.
-pub(crate) fn hold_up() {
-    HERE.with(|here| here.held_up.set(here.inside.get()));
+/// Notes the cause of a handler's wait that is about to begin or go on.
+pub(crate) fn note_wait(waits_for: WaitsFor) {
+    HERE.with(|here| {
+        if here.inside.get() {
+            here.waits_for.set(waits_for);
+        }
+    });
 }
 
-/// Returns whether a handler has noted such a wait since the last call.
-pub(crate) fn take_held_up() -> bool {
-    HERE.with(|here| here.held_up.take())
+/// Notes that a handler acquires a permit of a scarce limit.
+pub(crate) fn note_permit() {
+    HERE.with(|here| {
+        if here.inside.get() {
+            here.has_permit.set(true);
+        }
+    });
+}
+
+/// Returns whether a handler has noted such a permit since the last call.
+pub(crate) fn take_noted_permit() -> bool {
+    HERE.with(|here| here.has_permit.take())
+}
+
+/// Returns the cause of a wait that a handler has noted since the last call.
+pub(crate) fn take_noted_wait() -> WaitsFor {
+    HERE.with(|here| here.waits_for.take())
 }
 
 /// Returns the trace of events that are sent here; 0 means none.

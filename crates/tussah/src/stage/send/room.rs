@@ -12,7 +12,7 @@ use crate::stage::queue::{
     Lacks, Next, PATIENCE, PATIENCE_LONG, PATIENCE_MAX, Senders, Waiter, Wanted,
 };
 use crate::stage::run::{Inner, Shared};
-use crate::stage::state::{Gate, How, State};
+use crate::stage::state::{Gate, How, State, WaitsFor};
 
 impl<E: Send + 'static> Shared<E> {
     /// Queues a refused sender for room, and returns its number.
@@ -50,7 +50,7 @@ impl<E: Send + 'static> Shared<E> {
                     }
                     Next::Wait => {}
                 }
-                here::hold_up();
+                here::note_wait(WaitsFor::Room);
                 return Poll::Pending;
             }
         })

@@ -4,13 +4,13 @@ use super::engine::{Action, Engine};
 use super::stage::Job;
 use super::{EventEnd, Outcome};
 use crate::stage::event::Batch;
-use crate::stage::state::Run;
+use crate::stage::state::{Run, WaitsFor};
 
 /// A servlet of a stage, between two events of its run or within one.
 pub(super) struct Servlet {
     /// The index of its stage.
     pub(super) stage: usize,
-    run: Run<Job>,
+    pub(super) run: Run<Job>,
     batch: Batch<Job>,
     pub(super) phase: Phase,
     /// The event in service.
@@ -100,7 +100,11 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
     pub(super) fn go_on(&mut self, id: usize) {
         let servlet = &mut self.servlets[id];
         if std::mem::take(&mut servlet.suspended) {
-            servlet.run.resumed_ns = self.now_ns;
+            let run = &mut servlet.run;
+            let suspended_ns = std::mem::replace(&mut run.resumed_ns, self.now_ns);
+            if std::mem::take(&mut run.waits_for) == WaitsFor::Permit {
+                run.limited_ns += self.now_ns - suspended_ns;
+            }
         }
         loop {
             let goes_on = match self.servlets[id].phase {
@@ -204,7 +208,8 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
             return true;
         }
         // The event waits until the current hot event has ended.
-        let waits = job.planned.hot && !stage.keyed && !self.stages[number].color.hold(id);
+        let now_ns = self.now_ns;
+        let waits = job.planned.hot && !stage.keyed && !self.stages[number].color.hold(id, now_ns);
         if waits {
             self.suspend(id);
         }
@@ -223,6 +228,11 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
 
     /// Notes that a servlet waits and needs no CPU in the meantime.
     pub(super) fn suspend(&mut self, id: usize) {
+        self.suspend_for(id, WaitsFor::Other);
+    }
+
+    /// Notes that a servlet waits for this and needs no CPU in the meantime.
+    pub(super) fn suspend_for(&mut self, id: usize, waits_for: WaitsFor) {
         if self.system.blocking {
             return;
         }
@@ -231,10 +241,13 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
         run.compute_ns += self.now_ns - run.resumed_ns;
         run.resumed_ns = self.now_ns;
         servlet.suspended = true;
+        run.waits_for = waits_for;
         if !run.waits {
             let number = servlet.stage;
             self.stages[number].state.waits(run);
             self.wake_servlet(number);
+        } else if run.waits_for != run.counted {
+            self.stages[servlet.stage].state.waits_after_all(run);
         }
     }
 

@@ -59,6 +59,8 @@ pub(super) struct Permits {
     count: usize,
     /// The number of permits that are held.
     held: usize,
+    /// The most recent time at which no permit was free.
+    exhausted_ns: Option<u64>,
     next: VecDeque<usize>,
 }
 
@@ -152,13 +154,23 @@ impl Permits {
         Self {
             count,
             held: 0,
+            exhausted_ns: None,
             next: VecDeque::new(),
         }
     }
 
+    /// Returns whether no permit was free within the last second.
+    pub(super) fn is_scarce(&self, now_ns: u64) -> bool {
+        self.exhausted_ns
+            .is_some_and(|at_ns| now_ns - at_ns < 1_000_000_000)
+    }
+
     /// Takes a permit for a servlet, or queues it for one. Returns whether it has a permit.
-    pub(super) fn hold(&mut self, servlet: usize) -> bool {
+    pub(super) fn hold(&mut self, servlet: usize, now_ns: u64) -> bool {
         let is_free = self.held < self.count;
+        if self.held + 1 >= self.count {
+            self.exhausted_ns = Some(now_ns);
+        }
         if is_free {
             self.held += 1;
         } else {

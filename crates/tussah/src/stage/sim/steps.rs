@@ -6,6 +6,7 @@ use super::engine::Engine;
 use super::servlet::Phase;
 use super::stage::{From, Job};
 use super::system::{Backoff, Step};
+use crate::stage::state::WaitsFor;
 
 impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
     fn steps(&self, id: usize) -> &'a [Step] {
@@ -106,8 +107,13 @@ impl<'a, F: FnMut(&Outcome)> Engine<'a, F> {
     /// Takes a permit or waits for one. Returns whether the servlet keeps its CPU.
     fn hold(&mut self, id: usize, resource: usize, ns: u64) -> bool {
         self.servlets[id].phase = Phase::Held(resource, ns);
-        let has_permit = self.resources[resource].hold(id);
-        if !has_permit {
+        let has_permit = self.resources[resource].hold(id, self.now_ns);
+        if self.system.limits && self.resources[resource].is_scarce(self.now_ns) {
+            self.servlets[id].run.permits = 1;
+        }
+        if !has_permit && self.system.limits {
+            self.suspend_for(id, WaitsFor::Permit);
+        } else if !has_permit {
             self.suspend(id);
         }
         has_permit

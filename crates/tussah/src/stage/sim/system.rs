@@ -58,6 +58,9 @@ pub struct System {
     /// then on; before the first entry, permits are unlimited. Steps refer to a resource by its
     /// index.
     pub resources: Vec<Vec<(u64, usize)>>,
+    /// True if the resources are [`Limit`](crate::sync::Limit)s, so that a stage knows which of its
+    /// servlets wait for a permit.
+    pub limits: bool,
     /// The clients.
     pub clients: Vec<Clients>,
     /// The speeds of the CPUs. Each entry holds a start time and the speed that applies from then
@@ -77,6 +80,7 @@ impl Default for System {
             blocking: false,
             stages: Vec::new(),
             resources: Vec::new(),
+            limits: false,
             clients: Vec::new(),
             speeds: Vec::new(),
             rejection_ns: 0,

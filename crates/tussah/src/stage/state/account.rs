@@ -33,6 +33,8 @@ pub(crate) struct Counts {
     pub(crate) service_ns: u64,
     pub(crate) compute_ns: u64,
     pub(crate) held_up_ns: u64,
+    pub(crate) limited_ns: u64,
+    pub(crate) permits: u64,
     pub(crate) ready_ns: u64,
     /// The sum over batches of the squares of their part of `service_ns` without `held_up_ns`, in
     /// square seconds.
@@ -64,6 +66,7 @@ pub(crate) struct Now {
     pub(crate) batch_max: usize,
     pub(crate) servlets: Servlets,
     pub(crate) waiting: usize,
+    pub(crate) limited: usize,
     pub(crate) workers: usize,
     pub(crate) blocking: bool,
     pub(crate) process_servlets: usize,

@@ -5,6 +5,18 @@ use std::sync::Arc;
 use crate::stage::control::Order;
 use crate::stage::event::{Batch, Event, Path, Reason};
 
+/// The cause of a handler's wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum WaitsFor {
+    /// Anything but the causes below.
+    #[default]
+    Other,
+    /// Room in another stage.
+    Room,
+    /// A permit of a [`Limit`](crate::sync::Limit).
+    Permit,
+}
+
 /// The work of a servlet between two visits to the queue.
 pub(crate) struct Run<E> {
     /// Events that have been taken but are not in the servlet's batch yet.
@@ -27,12 +39,14 @@ pub(crate) struct Run<E> {
     pub(crate) resumed_ns: u64,
     /// The time that the handler had computed before that.
     pub(crate) compute_ns: u64,
-    /// True if the handler waits for room in another stage; below, the time for which it has
-    /// waited.
-    pub(crate) held_up: bool,
+    /// The cause of the handler's wait, and the cause that the stage counts.
+    pub(crate) waits_for: WaitsFor,
+    pub(crate) counted: WaitsFor,
+    /// The times for which the handler has waited for room in other stages, and for permits.
     pub(crate) held_up_ns: u64,
-    /// True if the stage counts the handler as one that waits for room.
-    pub(crate) counts_held_up: bool,
+    pub(crate) limited_ns: u64,
+    /// The number of batches for which the handler has acquired a permit of a scarce limit.
+    pub(crate) permits: u64,
     /// True if the handler has yielded; below, the time for which it has been ready and waited for
     /// a worker.
     pub(crate) yielded: bool,
@@ -67,9 +81,11 @@ impl<E> Default for Run<E> {
             begun_ns: 0,
             resumed_ns: 0,
             compute_ns: 0,
-            held_up: false,
+            waits_for: WaitsFor::Other,
+            counted: WaitsFor::Other,
             held_up_ns: 0,
-            counts_held_up: false,
+            limited_ns: 0,
+            permits: 0,
             yielded: false,
             ready_ns: 0,
             only_yields: false,

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::staff::WORTH_NS;
-use super::{Kind, Run, State};
+use super::{Kind, Run, State, WaitsFor};
 use crate::stage::control::{Departure, Order, Verdict};
 use crate::stage::event::{Batch, Class, Event, Reason, class_of, queued_ns};
 use crate::stage::queue::{CHUNK_MAX, Queue};
@@ -244,7 +244,7 @@ impl<E> State<E> {
         self.waiting += 1;
         run.only_yields = run.yielded;
         self.yielding += usize::from(run.yielded);
-        self.count_held_up(run);
+        self.count_waits(run);
         self.give_back(run, &mut Batch::default());
         // Only the key of the batch stays busy.
         let last = run.keys.pop();
@@ -261,15 +261,21 @@ impl<E> State<E> {
     }
 
     /// Notes that a handler now waits for something else: it had only yielded so far, or it begins
-    /// or ends to wait for room in another stage.
+    /// or ends to wait for room in another stage or for a permit.
     pub(crate) fn waits_after_all(&mut self, run: &mut Run<E>) {
         self.yielding -= usize::from(std::mem::take(&mut run.only_yields));
-        self.count_held_up(run);
+        self.count_waits(run);
     }
 
-    fn count_held_up(&mut self, run: &mut Run<E>) {
-        self.held_up += usize::from(run.held_up);
-        self.held_up -= usize::from(std::mem::replace(&mut run.counts_held_up, run.held_up));
+    fn count_waits(&mut self, run: &mut Run<E>) {
+        let was = std::mem::replace(&mut run.counted, run.waits_for);
+        for (count, cause) in [
+            (&mut self.held_up, WaitsFor::Room),
+            (&mut self.limited, WaitsFor::Permit),
+        ] {
+            *count += usize::from(run.waits_for == cause);
+            *count -= usize::from(was == cause);
+        }
     }
 
     fn count_responses(&mut self, batch: &mut Batch<E>, now_ns: u64) {
@@ -291,7 +297,7 @@ impl<E> State<E> {
         self.give_back(run, batch);
         if std::mem::take(&mut run.waits) {
             self.waiting -= 1;
-            run.held_up = false;
+            run.waits_for = WaitsFor::Other;
             self.waits_after_all(run);
         }
         self.ease_relief();
@@ -330,6 +336,9 @@ impl<E> State<E> {
         self.counts.service_ns += service_ns;
         let held_up_ns = share(std::mem::take(&mut run.held_up_ns));
         self.counts.held_up_ns += held_up_ns;
+        let limited_ns = share(std::mem::take(&mut run.limited_ns));
+        self.counts.limited_ns += limited_ns;
+        self.counts.permits += std::mem::take(&mut run.permits).min(finished);
         if batches > 0 {
             let own_s = service_ns.saturating_sub(held_up_ns) as f64 / 1e9;
             self.counts.service_squares += own_s * own_s / batches as f64;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::task::Waker;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::{LimitClassStats, ns_between};
 use crate::stage::CLASSES_MAX;
@@ -14,6 +14,9 @@ const FIRST_PART: usize = 16;
 /// The weight of each returned permit in the mean time for which a class holds permits.
 const MEAN_PART: f64 = 0.125;
 
+/// The time for which a limit counts as scarce after its last free permit was taken.
+const RECENT: Duration = Duration::from_secs(1);
+
 /// While any future waits, no permit is free for its class.
 pub(super) struct State {
     pub(super) permits: usize,
@@ -24,6 +27,8 @@ pub(super) struct State {
     pub(super) classes: Vec<Line>,
     /// The `charged` of the class that took the latest permit, before it took it.
     charged: f64,
+    /// The most recent time at which no permit was free.
+    exhausted: Option<Instant>,
     pub(super) next_ticket: u64,
     pub(super) hold: Digest,
 }
@@ -73,6 +78,7 @@ impl State {
             in_use: 0,
             classes: shares.iter().take(CLASSES_MAX).map(line).collect(),
             charged: 0.0,
+            exhausted: None,
             next_ticket: 0,
             hold: Digest::default(),
         }
@@ -83,11 +89,18 @@ impl State {
         let is_taken = self.is_free_for(class);
         if is_taken {
             self.take(class);
-        }
-        if is_taken {
             self.count(class, begun, now);
         }
+        if self.in_use >= self.permits || !is_taken {
+            self.exhausted = Some(now);
+        }
         is_taken
+    }
+
+    /// Returns whether no permit was free a short time ago.
+    pub(super) fn is_scarce(&self, now: Instant) -> bool {
+        let recent = |at| now.saturating_duration_since(at) < RECENT;
+        self.exhausted.is_some_and(recent)
     }
 
     /// Counts a permit for a waiter that arrived at `begun`.

@@ -9,6 +9,7 @@ use tussah::stage::control::{
     AutoServlets, AutoTarget, Cadence, Controller, Owns, Sample, Settings, WhileAllWait, Why,
 };
 use tussah::stage::{Batch, BuildError, Network, Stage, StageBuilder};
+use tussah::sync::Limit;
 
 use super::support::{Door, adds_up, by, each, one};
 use crate::{by_hand, idle, runtime};
@@ -345,6 +346,10 @@ struct Shown {
     compute_ns: u64,
     ready_ns: u64,
     held_up_ns: u64,
+    limited_ns: u64,
+    /// The most servlets that waited for a permit at a time, and those in the last sample.
+    limited_max: usize,
+    limited: usize,
     /// The stage counts the handler as waiting.
     has_waited: bool,
 }
@@ -366,6 +371,9 @@ impl Controller for Watched {
         shown.compute_ns += sample.compute_ns;
         shown.ready_ns += sample.ready_ns;
         shown.held_up_ns += sample.held_up_ns;
+        shown.limited_ns += sample.limited_ns;
+        shown.limited = sample.limited;
+        shown.limited_max = shown.limited_max.max(sample.limited);
         shown.has_waited |= self.0.waits();
         settings
     }
@@ -382,6 +390,8 @@ enum Meets {
     Door,
     /// A full stage, whose only servlet waits at eight doors for each event.
     FullStage,
+    /// A limit with one permit, which the event holds at a door.
+    Limit,
 }
 
 /// Returns the figures of a stage on one worker. Each of its events computes four times for 1 ms,
@@ -407,13 +417,16 @@ fn shown(meets: Meets) -> Result<Shown, BuildError> {
             }))
         })?;
         let (at, room) = (door.clone(), next.sender().clone());
+        let limit = Limit::new("one", 1);
         let shown = Arc::default();
         let watched = Watched(AutoServlets::default(), Arc::clone(&shown));
         let stage = network.stage("shares").batch(1).servlets(8).manual();
         let stage = stage.controller(watched).handler(move |_| {
             let (at, turns, room) = (at.clone(), turns.clone(), room.clone());
+            let limit = limit.clone();
             Ok(by(move |batch: &mut Batch<usize>| {
                 let (at, turns, room) = (at.clone(), turns.clone(), room.clone());
+                let limit = limit.clone();
                 Box::pin(async move {
                     batch.next();
                     for _ in 0..4 {
@@ -424,6 +437,10 @@ fn shown(meets: Meets) -> Result<Shown, BuildError> {
                         Meets::Nothing => {}
                         Meets::Door => at.pass().await,
                         Meets::FullStage => room.send(0).await.expect("the stage is open"),
+                        Meets::Limit => {
+                            let _permit = limit.acquire().await;
+                            at.pass().await;
+                        }
                     }
                 })
             }))
@@ -467,6 +484,20 @@ fn only_waits_for_something_else_count_as_waiting() -> Result<(), BuildError> {
     let full = shown(Meets::FullStage)?;
     assert!(full.held_up_ns > full.compute_ns, "{full:?}");
     assert!(!full.has_waited, "{full:?}");
+    for other in [shares, waits, full] {
+        assert_eq!((other.limited_ns, other.limited_max), (0, 0), "{other:?}");
+    }
+    let limited = shown(Meets::Limit)?;
+    assert!(
+        limited.limited_max > 0 && limited.limited == 0,
+        "{limited:?}"
+    );
+    assert!(limited.limited_ns > each_ns(10), "{limited:?}");
+    // The rest are the waits at the door.
+    let known_ns = limited.compute_ns + limited.ready_ns + limited.limited_ns;
+    let door_ns = limited.service_ns - known_ns;
+    assert!((each_ns(20)..each_ns(30)).contains(&door_ns), "{limited:?}");
+    assert!(limited.has_waited, "{limited:?}");
     Ok(())
 }
 

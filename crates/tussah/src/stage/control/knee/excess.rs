@@ -2,7 +2,7 @@
 
 use super::pace::Pace;
 use super::{CUT, Knee, MARKS, RATE, RATE_SOON, REST_MIN, SERVLETS_MIN};
-use crate::stage::control::Sample;
+use crate::stage::control::{Sample, Why};
 
 /// The number of standard deviations above which an excess is not due to chance. The deviation is
 /// at most that of two independent counts.
@@ -10,6 +10,9 @@ const EXCESS_ERRORS: f64 = 3.0;
 
 /// The ratio of service times to unloaded ones above which events may wait for each other.
 const LONG: f64 = 2.0;
+
+/// The share of an excess that must wait for permits, so that no test of its cause is needed.
+const KNOWN: f64 = 0.5;
 
 /// An excess has begun if working it off would take more than this share of the target.
 const BEGUN: f64 = 1.0 / 8.0;
@@ -46,19 +49,29 @@ impl Knee {
         if !(found && sure && stays && busy > SERVLETS_MIN) {
             return false;
         }
+        // Waits for permits are known; others only show in the times.
+        let limited = sample.limited.min(sample.servlets.busy) as f64;
+        let is_known = limited > KNOWN * excess;
         let long_ns = (LONG * self.unloaded.mean_ns()).min(self.target_ns / 4.0);
-        let are_long = self.history.recent_ns(RATE) > long_ns;
-        if !are_long && !self.history.is_flooded(self.unloaded.mean_ns_max()) {
+        let (own_ns, limited_ns) = self.history.recent_ns(RATE);
+        let are_long = own_ns + limited_ns > long_ns;
+        let are_waits = is_known || are_long;
+        if !are_waits && !self.history.is_flooded(self.unloaded.mean_ns_max()) {
             return false;
         }
-        self.rate = rate;
-        self.servlets = busy;
+        (self.rate, self.servlets) = (rate, busy);
+        (self.calm_ns, self.shown) = (0.0, is_known);
+        (self.rest, self.rest_next) = (0.0, REST_MIN);
+        if is_known {
+            let wanted = self.wanted_beyond(own_ns).min(busy);
+            self.hold(wanted.ceil(), Why::PermitsInUse);
+            return true;
+        }
         let wanted = self.wanted().clamp(CUT.0 * busy, CUT.1 * busy);
         // After a reduction, the long services end last, so the throughput is too low at first.
-        let known = (self.pace.batches >= RATE_SOON).then_some(self.pace);
+        let is_steady = self.pace.batches >= RATE_SOON && !self.pace.grows();
+        let known = is_steady.then_some(self.pace);
         self.turn(wanted.max(2.0), known, sample.servlets.max.max(1) as f64);
-        (self.calm_ns, self.shown) = (0.0, false);
-        (self.rest, self.rest_next) = (0.0, REST_MIN);
         true
     }
 }

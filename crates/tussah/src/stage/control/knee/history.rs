@@ -25,8 +25,11 @@ pub(super) struct Mark {
     /// Finished and failed events.
     ended: f64,
     pub(super) batches: f64,
-    /// The total time of batches, without their waits for room in other stages.
+    /// The total time of batches, without their waits for room in other stages and for permits of
+    /// limits.
     pub(super) service_ns: f64,
+    /// The total time for which batches waited for permits.
+    limited_ns: f64,
     /// The part of that time that the batches computed.
     pub(super) compute_ns: f64,
     /// The sum of the squares of the service times, in square nanoseconds.
@@ -50,7 +53,8 @@ impl History {
         total.finished += sample.finished as f64;
         total.ended += sample.finished as f64 + sample.failed as f64;
         total.batches += sample.batches as f64;
-        total.service_ns += sample.service_ns.saturating_sub(sample.held_up_ns) as f64;
+        total.service_ns += own_ns(sample);
+        total.limited_ns += sample.limited_ns as f64;
         total.compute_ns += sample.compute_ns as f64;
         total.squares += sample.service_squares * 1e18;
         let last = self.marks.back();
@@ -90,12 +94,14 @@ impl History {
         count(&self.total) - then
     }
 
-    /// Returns the mean duration of about the last `batches` batches, in nanoseconds. Failed events
-    /// do not count.
-    pub(super) fn recent_ns(&self, batches: f64) -> f64 {
+    /// Returns the mean duration of about the last `batches` batches without their waits for
+    /// permits, and the mean of these waits, in nanoseconds. Failed events do not count.
+    pub(super) fn recent_ns(&self, batches: f64) -> (f64, f64) {
         let from = self.before(batches).copied().unwrap_or_default();
-        let batches = self.total.batches - from.batches;
-        (self.total.service_ns - from.service_ns) / batches.max(1.0)
+        let batches = (self.total.batches - from.batches).max(1.0);
+        let own_ns = self.total.service_ns - from.service_ns;
+        let limited_ns = self.total.limited_ns - from.limited_ns;
+        (own_ns / batches, limited_ns / batches)
     }
 
     /// Returns whether far more events have begun in the last `ns` nanoseconds than have ended.
@@ -120,6 +126,13 @@ impl History {
         let after = self.marks.partition_point(|mark| mark.batches <= enough);
         self.marks.get(after.saturating_sub(1))
     }
+}
+
+/// Returns the total time of a sample's batches, without their waits for room in other stages and
+/// for permits of limits.
+pub(super) fn own_ns(sample: &Sample<'_>) -> f64 {
+    let known_ns = sample.held_up_ns.saturating_add(sample.limited_ns);
+    sample.service_ns.saturating_sub(known_ns) as f64
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@
 //! probing up and down, as this controller does. Little's law is from "A proof for the queuing
 //! formula L = λW" (Operations Research 1961).
 
+use super::history::own_ns;
 use crate::stage::control::Sample;
 
 /// The minimum number of batches of a comparison, in all and for each servlet. Before that,
@@ -46,6 +47,13 @@ const FALL_BATCHES: f64 = 64.0;
 /// ended in the earlier period.
 const BEGINS: f64 = 4.0;
 
+/// The mean number of servlets that wait for permits above which the permits are scarce.
+const LIMITED_MIN: f64 = 0.5;
+
+/// The growth of the number in service, as a share of the completions, above which a period shows
+/// no steady throughput.
+const GROWS: f64 = 1.0;
+
 /// The share of the workers' time above which the workers are the scarce resource.
 const WORKERS_FULL: f64 = 0.9;
 
@@ -67,11 +75,16 @@ pub(super) enum Verdict {
 pub(super) struct Pace {
     pub(super) batches: f64,
     ns: f64,
+    /// The numbers in service at the begin and at the end.
+    first: f64,
+    last: f64,
     /// The integral of the number in service over time.
     servlets_ns: f64,
     /// The sum of the service times, and of their squares.
     times_ns: f64,
     squares: f64,
+    /// The sum of the times for which the batches waited for permits.
+    limited_ns: f64,
     /// The sum of the computing times, and the time that all workers had.
     compute_ns: f64,
     able_ns: f64,
@@ -80,10 +93,15 @@ pub(super) struct Pace {
 impl Pace {
     pub(super) fn add(&mut self, sample: &Sample<'_>) {
         self.batches += sample.batches as f64;
-        self.times_ns += sample.service_ns.saturating_sub(sample.held_up_ns) as f64;
+        self.times_ns += own_ns(sample);
         self.squares += sample.service_squares * 1e18;
+        self.limited_ns += sample.limited_ns as f64;
         self.compute_ns += sample.compute_ns as f64;
         self.able_ns += sample.interval_ns as f64 * sample.workers as f64;
+        self.last = sample.servlets.busy as f64;
+        if self.ns == 0.0 {
+            self.first = self.last;
+        }
         let ns = sample.busy_ns as f64;
         self.ns += ns;
         self.servlets_ns += ns * sample.servlets.busy as f64;
@@ -108,6 +126,18 @@ impl Pace {
 
     fn in_service(&self) -> f64 {
         self.servlets_ns / self.ns.max(1.0)
+    }
+
+    /// Returns whether permits are known to be scarce, because servlets wait for them. By Little's
+    /// law, the waits per time are the mean number of these servlets.
+    pub(super) fn lacks_permits(&self) -> bool {
+        self.limited_ns > LIMITED_MIN * self.ns
+    }
+
+    /// Returns whether the number in service grew so much that the throughput says little about a
+    /// steady number: the short services of a mixture end, while the long ones accumulate.
+    pub(super) fn grows(&self) -> bool {
+        self.last - self.first > GROWS * self.batches
     }
 
     /// Returns whether the throughput is far below the earlier throughput.

@@ -275,29 +275,63 @@ fn more_permits_and_fewer_are_found() {
     assert!(good[0] > 0.9 * 2.0 * 1400.0, "{good:?}");
 }
 
+/// Eight permits of a limit: the stage knows which handlers wait for one.
+fn limit(load: f64) -> Simulation {
+    Simulation {
+        limits: true,
+        ..permits(load)
+    }
+}
+
+#[test]
+fn waits_for_a_limit_need_no_trial() {
+    use crate::stage::control::log::Change;
+    for load in [1.4, 3.0, 10.0] {
+        let goods: f64 = (1..=4)
+            .map(|seed| run(&limit(load), seed, SECOND, TARGET_NS).0[0])
+            .sum();
+        let share = goods / (4.0 * 3.0 * 800.0);
+        assert!(share > 0.96, "{share} at {load} times");
+        let auto = AutoTarget::new(Duration::from_nanos(TARGET_NS));
+        let log = limit(load).log(vec![Box::new(auto)], 1);
+        let servlets = log
+            .iter()
+            .filter(|decision| matches!(decision.change, Change::Servlets(..)));
+        let whys: Vec<Why> = servlets.map(|decision| decision.why).collect();
+        assert_eq!(whys.first(), Some(&Why::PermitsInUse), "{log}");
+        let trials = |why: &&Why| matches!(why, Why::TriesFewer | Why::TriesMore);
+        assert_eq!(whys.iter().filter(trials).count(), 0, "{log}");
+    }
+}
+
 #[test]
 fn the_services_of_a_burst_raise_no_target() {
     use crate::stage::control::log::Change;
-    let service = Service {
-        hold: Distribution::Constant(10e6),
-        ..Service::computing(Distribution::Constant(5_000.0))
-    };
-    let simulation = Simulation {
-        until_ns: 6 * SECOND,
-        queue_max: 5000,
-        arrivals: Arrivals {
-            bursts: vec![(0, 3000)],
-            ..Arrivals::steps(&[(0, 0.0), (3 * SECOND, 100.0)])
-        },
-        services: vec![(0, service)],
-        ..permits(0.0)
-    };
-    let auto = AutoTarget::new(Duration::from_nanos(TARGET_NS));
-    let log = simulation.log(vec![Box::new(auto)], 1);
-    let targets = log
-        .iter()
-        .filter(|decision| matches!(decision.change, Change::Target(..)));
-    assert_eq!(targets.count(), 0, "{log}");
+    for limits in [true, false] {
+        let simulation = Simulation {
+            until_ns: 6 * SECOND,
+            limits,
+            queue_max: 5000,
+            arrivals: Arrivals {
+                bursts: vec![(0, 3000)],
+                ..Arrivals::steps(&[(0, 0.0), (3 * SECOND, 100.0)])
+            },
+            services: vec![(
+                0,
+                Service {
+                    hold: Distribution::Constant(10e6),
+                    ..Service::computing(Distribution::Constant(5_000.0))
+                },
+            )],
+            ..permits(0.0)
+        };
+        let auto = AutoTarget::new(Duration::from_nanos(TARGET_NS));
+        let log = simulation.log(vec![Box::new(auto)], 1);
+        let targets = log
+            .iter()
+            .filter(|decision| matches!(decision.change, Change::Target(..)));
+        assert_eq!(targets.count(), 0, "{limits}: {log}");
+    }
 }
 
 #[test]
@@ -420,15 +454,44 @@ fn events_that_need_a_scarce_resource_hardly_hold_back_others() {
         wait_share: 1.0,
         ..Service::computing(Distribution::Constant(50_000.0))
     };
-    let simulation = Simulation {
-        until_ns: 10 * SECOND,
-        permits: vec![(0, 1)],
-        services: vec![(0, service)],
-        arrivals: Arrivals::steps(&[(0, 50.0), (SECOND, 500.0)]),
-        ..permits(0.0)
-    };
-    for seed in 1..=4 {
-        let (good, rejected, _) = run(&simulation, seed, 5 * SECOND, TARGET_NS);
-        assert!(good[0] > 0.8 * 0.9 * 2500.0, "{good:?} {rejected}");
+    for (limits, batch_max) in [(false, 1), (true, 1), (true, 8)] {
+        let simulation = Simulation {
+            until_ns: 10 * SECOND,
+            permits: vec![(0, 1)],
+            limits,
+            batch_max,
+            services: vec![(0, service)],
+            arrivals: Arrivals::steps(&[(0, 50.0), (SECOND, 500.0)]),
+            ..permits(0.0)
+        };
+        for seed in 1..=4 {
+            let (good, rejected, _) = run(&simulation, seed, 5 * SECOND, TARGET_NS);
+            assert!(good[0] > 0.8 * 0.9 * 2500.0, "{good:?} {rejected}");
+        }
+    }
+}
+
+/// Some events need no permit. While the others accumulate, these end fast, which says nothing
+/// about the throughput of a steady number in service.
+#[test]
+fn a_growing_number_in_service_shows_no_throughput() {
+    for (share, limits) in [(0.8, false), (0.8, true), (0.95, false), (0.95, true)] {
+        let service = Service {
+            hold: Distribution::Bimodal(0.0, 10e6, share),
+            wait: Distribution::Constant(10e6),
+            wait_share: 1.0,
+            ..Service::computing(Distribution::Constant(50_000.0))
+        };
+        let simulation = Simulation {
+            limits,
+            services: vec![(0, service)],
+            arrivals: Arrivals::steps(&[(0, 560.0), (SECOND, 8000.0 / share)]),
+            ..permits(0.0)
+        };
+        for seed in 1..=4 {
+            let (good, ..) = run(&simulation, seed, SECOND, TARGET_NS);
+            let possible = 3.0 * 800.0 / share;
+            assert!(good[0] > 0.6 * possible, "{share} {limits}: {good:?}");
+        }
     }
 }
