@@ -4,12 +4,12 @@ use std::fmt;
 use std::io;
 
 use futures_lite::future;
+use tussah::console::{STDERR, STDOUT};
 use tussah::signal::{Signal, Signals, signal};
 
 use crate::signals;
 use crate::web::config;
 use crate::web::diagnostics::Diagnostics;
-use crate::web::diagnostics::console::{STDERR, STDOUT};
 
 /// A command, with its messages at the end.
 pub(crate) struct Command {

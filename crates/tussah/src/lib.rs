@@ -110,6 +110,9 @@
 // The expansions of the macros use this name for the crate, also in `modules`.
 extern crate self as tussah;
 
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod console;
 #[cfg(feature = "dns")]
 pub mod dns;
 pub mod events;

@@ -1,7 +1,5 @@
 //! Diagnostics: problems that are reported on standard error.
 
-pub(crate) mod console;
-
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,9 +8,9 @@ use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Registry, registry, reload};
+use tussah::console::STDERR;
 
 use crate::web::config::{self, DiagnosticsFormat, DiagnosticsLevel};
-use console::STDERR;
 
 /// The target of what the standard modules log.
 const MODULES: &str = "tussah::modules";

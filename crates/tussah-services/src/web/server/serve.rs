@@ -5,6 +5,7 @@ use std::future::Future;
 use std::io;
 
 use futures_lite::future;
+use tussah::console::{STDERR, STDOUT};
 use tussah::signal::{Signal, Signals, signal};
 use tussah::stage::BuildError;
 use tussah::sync::Limit;
@@ -16,7 +17,6 @@ use crate::web::answer::reply::Reply;
 use crate::web::answer::route::{Request, Route, Routes};
 use crate::web::config::{Config, ConfigErrors};
 use crate::web::diagnostics::Diagnostics;
-use crate::web::diagnostics::console::{STDERR, STDOUT};
 use crate::web::site::SiteError;
 use crate::web::stages::graph::wire;
 

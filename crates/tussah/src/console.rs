@@ -1,5 +1,5 @@
 //! Writes to the standard streams. Each stream has an OS thread, since the reader of a pipe may
-//! stop reading: neither a worker nor the end of the server waits for it.
+//! stop reading: neither a worker nor the end of the program waits for it.
 
 use std::io::{self, Write};
 use std::sync::OnceLock;
@@ -12,18 +12,19 @@ use std::time::Duration;
 /// lines. Further output is lost.
 const PENDING_BYTES_MAX: usize = 256 << 10;
 
-/// Bound, in seconds: the maximum time for which a server that ends waits for the remaining output
+/// Bound, in seconds: the maximum time for which a program that ends waits for the remaining output
 /// of a stream.
 const FLUSH_SECONDS: u64 = 1;
 
 /// Standard output.
-pub(crate) static STDOUT: Console = Console::new("stdout", |bytes| io::stdout().write_all(bytes));
+pub static STDOUT: Console = Console::new("stdout", |bytes| io::stdout().write_all(bytes));
 
 /// Standard error.
-pub(crate) static STDERR: Console = Console::new("stderr", |bytes| io::stderr().write_all(bytes));
+pub static STDERR: Console = Console::new("stderr", |bytes| io::stderr().write_all(bytes));
 
 /// A standard stream.
-pub(crate) struct Console {
+#[derive(Debug)]
+pub struct Console {
     name: &'static str,
     write: fn(&[u8]) -> io::Result<()>,
     /// The channel to the OS thread, which starts with the first line; `None` if it could not be
@@ -35,6 +36,7 @@ pub(crate) struct Console {
     lost: AtomicUsize,
 }
 
+#[derive(Debug)]
 enum Order {
     Write(Vec<u8>),
     /// Drops the sender once everything before it has been written.
@@ -53,7 +55,7 @@ impl Console {
     }
 
     /// Queues lines for writing. The stream may have no reader.
-    pub(crate) fn say(&'static self, lines: Vec<u8>) {
+    pub fn say(&'static self, lines: Vec<u8>) {
         // Relaxed: a bound depends on no order.
         let before = self.pending.fetch_add(lines.len(), Ordering::Relaxed);
         if before + lines.len() > PENDING_BYTES_MAX {
@@ -70,7 +72,7 @@ impl Console {
 
     /// Waits until all queued lines have been written, for at most a second. It blocks the OS
     /// thread.
-    pub(crate) fn flush(&self) {
+    pub fn flush(&self) {
         let Some(Some(writer)) = self.writer.get() else {
             return; // there is nothing to write
         };
@@ -102,8 +104,7 @@ impl Console {
     fn write(&self, lines: &[u8]) {
         let lost = self.lost.swap(0, Ordering::Relaxed);
         if lost > 0 {
-            let text =
-                format!("tussah web: messages lost because nobody read the output: {lost}\n");
+            let text = format!("messages lost because nobody read the output: {lost}\n");
             drop((self.write)(text.as_bytes()));
         }
         drop((self.write)(lines));
