@@ -1,5 +1,6 @@
 //! The commands for graphs in Weave.
 
+mod output;
 mod refused;
 
 use std::io::{BufRead as _, BufReader, Read as _};

@@ -9,7 +9,7 @@ use tussah_weave::Diagnostic;
 
 use super::Program;
 use super::manifest::{Manifest, unknown};
-use super::source::{Source, fail, print};
+use super::source::{Source, fail, print, print_error};
 
 /// Check Weave graphs, and print all errors.
 ///
@@ -41,10 +41,10 @@ impl CheckArguments {
             };
             if modules.is_open && !self.json {
                 let (file, others) = (source.file(), unknown(program, &source).join(", "));
-                eprintln!(
+                print_error(&format!(
                     "note: {file} uses modules of another program ({others}); without --modules, \
-                     their arguments, ports and types are not checked"
-                );
+                     their arguments, ports and types are not checked\n"
+                ));
             }
             let diagnostics = source.check(Some(&modules)).diagnostics;
             has_errors |= diagnostics.iter().any(Diagnostic::is_error);
@@ -53,7 +53,7 @@ impl CheckArguments {
                     return fail(&error);
                 }
             } else {
-                eprint!("{}", source.render(&diagnostics));
+                print_error(&source.render(&diagnostics));
             }
         }
         ExitCode::from(u8::from(has_errors))

@@ -8,7 +8,7 @@ use tussah_weave::{Checked, Diagnostic, Modules, draw};
 
 use super::Program;
 use super::manifest::Manifest;
-use super::source::{Source, fail, no_graph, print, write};
+use super::source::{Source, fail, no_graph, print, print_error, write};
 
 /// Draw a Weave graph as SVG.
 #[derive(Args)]
@@ -40,7 +40,7 @@ impl DrawArguments {
         };
         let checked = source.check(Some(&modules));
         if checked.diagnostics.iter().any(Diagnostic::is_error) {
-            eprint!("{}", source.render(&checked.diagnostics));
+            print_error(&source.render(&checked.diagnostics));
             return ExitCode::FAILURE;
         }
         match self.draw(&source, &checked, &modules) {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use tussah_weave::format;
 
-use super::source::{fail, print, read, render, write};
+use super::source::{fail, print, print_error, read, render, write};
 
 /// Format Weave graphs.
 #[derive(Args)]
@@ -36,7 +36,7 @@ impl FmtArguments {
         let text = read(path)?;
         match format(&text) {
             Err(diagnostics) => {
-                eprint!("{}", render(path, &text, &diagnostics));
+                print_error(&render(path, &text, &diagnostics));
                 Ok(false)
             }
             Ok(formatted) if formatted == text => Ok(true),

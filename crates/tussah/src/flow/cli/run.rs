@@ -13,7 +13,7 @@ use tussah_weave::{Diagnostic, Graph, Plan, Span};
 use super::Program;
 use super::control::{Control, Socket};
 use super::options;
-use super::source::{Source, WRONG, fail, no_graph, read};
+use super::source::{Source, WRONG, fail, no_graph, print_error, read};
 use super::values::{Given, ValuesFile, values};
 use crate::flow::{GraphError, Params};
 use crate::signal::{Signal, Signals, signal};
@@ -64,7 +64,7 @@ impl RunArguments {
         let checked = source.check(Some(program.modules.signatures()));
         let diagnostics = &checked.diagnostics;
         if diagnostics.iter().any(Diagnostic::is_error) {
-            eprint!("{}", source.render(diagnostics));
+            print_error(&source.render(diagnostics));
             return Err(ExitCode::from(WRONG));
         }
         let name = options::graph_name(rest);
@@ -74,7 +74,7 @@ impl RunArguments {
         let matches = command
             .try_get_matches_from(rest)
             .map_err(|error| ended(&error))?;
-        eprint!("{}", source.render(diagnostics));
+        print_error(&source.render(diagnostics));
         let (plan, workers) = plan(&source, graph, &matches)?;
         let control = matches.get_one::<PathBuf>("--control");
         Ok(start(program, &source, &plan, workers, control))
@@ -142,7 +142,7 @@ fn plan(source: &Source, graph: &Graph, matches: &ArgMatches) -> Result<(Plan, u
     };
     let plan = graph.instantiate(&values, workers as u64);
     let plan = plan.map_err(|errors| {
-        eprint!("{}", source.render(&errors));
+        print_error(&source.render(&errors));
         ExitCode::from(WRONG)
     })?;
     Ok((plan, workers))
@@ -156,7 +156,7 @@ fn start(
     control: Option<&PathBuf>,
 ) -> ExitCode {
     let failed = |error: &dyn std::fmt::Display| {
-        eprintln!("error: {error}");
+        fail(&error.to_string());
         ExitCode::from(FAILED)
     };
     let runtime = crate::Runtime::builder().workers(workers).build();
@@ -179,7 +179,7 @@ fn start(
         {
             Ok(graph) => graph,
             Err((error, span)) => {
-                eprint!("{}", source.render(&[Diagnostic::error(span, error)]));
+                print_error(&source.render(&[Diagnostic::error(span, error)]));
                 return ExitCode::from(WRONG);
             }
         };
@@ -198,7 +198,7 @@ fn start(
         let control = socket.map(|socket| Control::start(socket, &running));
         let drain = std::pin::pin!(running.drain());
         if let Either::Right(((), drain)) = select(drain, std::pin::pin!(any(&signals))).await {
-            eprintln!("shutting down: finishing items in flight (signal again to quit now)");
+            print_error("shutting down: finishing items in flight (signal again to quit now)\n");
             running.abort_sources();
             if let Either::Right(_) = select(drain, std::pin::pin!(any(&signals))).await {
                 if let Some(control) = control {
@@ -222,7 +222,7 @@ fn sources(source: &Source, plan: &Plan, failures: &[GraphError]) -> ExitCode {
             continue;
         };
         let place = place(source, plan, instance);
-        eprintln!("error: {place}: the source `{instance}` failed: {why}");
+        fail(&format!("{place}: the source `{instance}` failed: {why}"));
     }
     match failures.is_empty() {
         true => ExitCode::SUCCESS,

@@ -71,8 +71,13 @@ pub(super) fn no_graph(source: &Source, graphs: &[Graph], wanted: &str) -> Strin
 
 /// Prints an error that ends a command.
 pub(super) fn fail(error: &str) -> ExitCode {
-    eprintln!("error: {error}");
+    print_error(&format!("error: {error}\n"));
     ExitCode::from(WRONG)
+}
+
+/// Prints text on the standard error. If that fails, nobody can be told.
+pub(super) fn print_error(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
 /// Prints text on the standard output. A reader that has closed the pipe is not an error.

@@ -8,7 +8,7 @@ use clap::Args;
 use futures_util::future::{Either, select};
 use serde_json::Value;
 
-use super::source::fail;
+use super::source::{fail, print_error};
 use crate::net::UnixStream;
 use crate::signal::{Signal, signal};
 
@@ -18,7 +18,7 @@ use crate::signal::{Signal, signal};
 /// that arrive too fast, and counts the skipped items.
 ///
 /// Exits with 0 on success, with 1 if the graph has no such edge or already serves 16 clients, and
-/// with 2 if the connection fails.
+/// with 2 if the connection fails or the output cannot be written.
 #[derive(Args)]
 pub struct TapArguments {
     /// Socket that `run --control` has created
@@ -48,6 +48,8 @@ enum End {
     Unconnected(String),
     /// The connection is broken.
     Broken(io::Error),
+    /// The standard output takes no more, although it has a reader.
+    Unprinted(io::Error),
     /// All items that were asked for are there, or nobody reads them any more.
     Enough,
 }
@@ -73,17 +75,17 @@ impl TapArguments {
                 }
             };
             if skipped > 0 {
-                eprintln!("{skipped} items were skipped");
+                print_error(&format!("{skipped} items were skipped\n"));
             }
             let socket = self.socket.display();
             match shown {
                 Ok(()) if self.edge.is_some() => {
-                    eprintln!("the graph has ended");
+                    print_error("the graph has ended\n");
                     ExitCode::SUCCESS
                 }
                 Ok(()) | Err(End::Enough) => ExitCode::SUCCESS,
                 Err(End::Refused(why)) => {
-                    eprintln!("error: {why}");
+                    print_error(&format!("error: {why}\n"));
                     ExitCode::FAILURE
                 }
                 Err(End::Strange) => {
@@ -91,6 +93,9 @@ impl TapArguments {
                 }
                 Err(End::Unconnected(why)) => fail(&format!("cannot connect to {socket}: {why}")),
                 Err(End::Broken(error)) => fail(&format!("cannot read from {socket}: {error}")),
+                Err(End::Unprinted(error)) => {
+                    fail(&format!("cannot write to the standard output: {error}"))
+                }
             }
         })
     }
@@ -158,9 +163,11 @@ impl TapArguments {
             return Err(End::Strange);
         };
         let mut stdout = io::stdout().lock();
-        // Nobody reads what cannot be written.
         let printed = writeln!(stdout, "{printed}").and_then(|()| stdout.flush());
-        printed.map_err(|_| End::Enough)
+        printed.map_err(|error| match error.kind() {
+            io::ErrorKind::BrokenPipe => End::Enough,
+            _ => End::Unprinted(error),
+        })
     }
 
     fn not_connected(&self, error: &io::Error) -> End {

@@ -9,7 +9,7 @@ use tussah_weave::Diagnostic;
 
 use super::Program;
 use super::rig::rig;
-use super::source::{Source, WRONG, fail};
+use super::source::{Source, WRONG, fail, print, print_error};
 use super::steps::{self, Failure};
 use crate::flow::Modules;
 
@@ -28,15 +28,20 @@ impl TestArguments {
     pub(super) fn run(&self, program: &Program) -> ExitCode {
         let mut has_failed = false;
         for path in &self.files {
-            match run_file(path, &program.modules) {
+            let source = match Source::read(path) {
+                Ok(source) => source,
+                Err(error) => return fail(&error),
+            };
+            match run_tests_of(&source, &program.modules) {
                 Ok(Report { lines, failures }) => {
-                    print!("{lines}");
-                    eprint!("{failures}");
+                    if let Err(error) = print(&lines) {
+                        return fail(&error);
+                    }
+                    print_error(&failures);
                     has_failed |= !failures.is_empty();
                 }
-                Err(Wrong::Unread(error)) => return fail(&error),
-                Err(Wrong::Graph(errors)) => {
-                    eprint!("{errors}");
+                Err(errors) => {
+                    print_error(&errors);
                     return ExitCode::from(WRONG);
                 }
             }
@@ -62,12 +67,13 @@ impl TestArguments {
 /// ```
 #[track_caller]
 pub fn run_tests(file: impl AsRef<Path>, modules: &Modules) {
-    match run_file(file.as_ref(), modules) {
+    let source = Source::read(file.as_ref());
+    match source.and_then(|source| run_tests_of(&source, modules)) {
         Ok(Report { lines, failures }) => {
             print!("{lines}");
             assert!(failures.is_empty(), "tests failed\n{failures}");
         }
-        Err(Wrong::Unread(error) | Wrong::Graph(error)) => panic!("{error}"),
+        Err(error) => panic!("{error}"),
     }
 }
 
@@ -79,18 +85,14 @@ struct Report {
     failures: String,
 }
 
-/// The error of a file whose tests cannot run.
-enum Wrong {
-    Unread(String),
-    /// Excerpts of the file.
-    Graph(String),
-}
-
-fn run_file(path: &Path, modules: &Modules) -> Result<Report, Wrong> {
-    let source = Source::read(path).map_err(Wrong::Unread)?;
+/// Runs the tests of a file.
+///
+/// # Errors
+/// Returns excerpts of the file if it is invalid.
+fn run_tests_of(source: &Source, modules: &Modules) -> Result<Report, String> {
     let checked = source.check(Some(modules.signatures()));
     if checked.diagnostics.iter().any(Diagnostic::is_error) {
-        return Err(Wrong::Graph(source.render(&checked.diagnostics)));
+        return Err(source.render(&checked.diagnostics));
     }
     let mut report = Report {
         lines: String::new(),
@@ -98,7 +100,7 @@ fn run_file(path: &Path, modules: &Modules) -> Result<Report, Wrong> {
     };
     for test in &checked.tests {
         let graph = &checked.graphs[test.graph];
-        let result = rig(&source, modules, graph, test)
+        let result = rig(source, modules, graph, test)
             .map_err(Failure::from)
             .and_then(|rig| steps::run(test, rig));
         let outcome = if result.is_ok() { "ok" } else { "FAILED" };
