@@ -345,6 +345,26 @@ error: other items have arrived at `print`
 }
 
 #[test]
+fn modules_of_another_program_need_that_program() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path();
+    std::fs::write(path.join("two.weave"), GRAPH).expect("a file");
+    for command in ["run", "test"] {
+        let (code, stdout, stderr) = tussah(path, &[command, "two.weave"]);
+        assert_eq!((code, stdout.as_str()), (2, ""));
+        let expected = format!(
+            "help: unknown modules may belong to another program; use the command `{command}` of \
+             that program\n      (in a project made by `tussah new`: cargo run -- {command} \
+             two.weave)\n"
+        );
+        assert!(stderr.ends_with(&expected), "{stderr}");
+    }
+    std::fs::write(path.join("wrong.weave"), "graph A {").expect("a file");
+    let (_, _, stderr) = tussah(path, &["run", "wrong.weave"]);
+    assert!(!stderr.contains("help: unknown modules"), "{stderr}");
+}
+
+#[test]
 fn new_makes_a_project() {
     // `cargo xtask ci --only new` builds one.
     let directory = tempfile::tempdir().expect("a directory");

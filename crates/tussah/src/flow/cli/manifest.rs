@@ -43,6 +43,20 @@ impl Manifest {
     }
 }
 
+/// Returns a help line for a file that uses modules that the program does not have. The help is
+/// empty if they cannot belong to another program. `command` is the command that needs the modules.
+pub(super) fn foreign(program: &Program, source: &Source, command: &str) -> String {
+    if program.others == Others::Refused || unknown(program, source).is_empty() {
+        return String::new();
+    }
+    let file = source.file();
+    format!(
+        "help: unknown modules may belong to another program; use the command `{command}` of that \
+         program\n      (in a project made by `{} new`: cargo run -- {command} {file})\n",
+        program.name
+    )
+}
+
 /// Returns the names of the modules that a file uses and the program does not have.
 pub(super) fn unknown(program: &Program, source: &Source) -> Vec<String> {
     let known = &program.modules.signatures().signatures;

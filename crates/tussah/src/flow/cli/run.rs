@@ -12,6 +12,7 @@ use tussah_weave::{Diagnostic, Graph, Plan, Span};
 
 use super::Program;
 use super::control::{Control, Socket};
+use super::manifest::foreign;
 use super::options;
 use super::source::{Source, WRONG, fail, no_graph, print_error, read};
 use super::values::{Given, ValuesFile, values};
@@ -65,6 +66,7 @@ impl RunArguments {
         let diagnostics = &checked.diagnostics;
         if diagnostics.iter().any(Diagnostic::is_error) {
             print_error(&source.render(diagnostics));
+            print_error(&foreign(program, &source, "run"));
             return Err(ExitCode::from(WRONG));
         }
         let name = options::graph_name(rest);

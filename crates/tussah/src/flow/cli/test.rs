@@ -8,6 +8,7 @@ use clap::Args;
 use tussah_weave::Diagnostic;
 
 use super::Program;
+use super::manifest::foreign;
 use super::rig::rig;
 use super::source::{Source, WRONG, fail, print, print_error};
 use super::steps::{self, Failure};
@@ -42,6 +43,7 @@ impl TestArguments {
                 }
                 Err(errors) => {
                     print_error(&errors);
+                    print_error(&foreign(program, &source, "test"));
                     return ExitCode::from(WRONG);
                 }
             }
