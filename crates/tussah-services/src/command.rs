@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 
 use futures_lite::future;
-use tussah::console::{STDERR, STDOUT};
+use tussah::console::{STDERR, STDOUT, install_log};
 use tussah::signal::{Signal, Signals, signal};
 
 use crate::signals;
@@ -89,7 +89,7 @@ impl Messages {
     /// Prints the program's `tracing` messages to standard error, unless the program has its own
     /// subscriber. The level is INFO for messages of the standard modules, and WARN for all others.
     pub fn to_stderr() -> Self {
-        Diagnostics::install_for_modules();
+        install_log();
         Self(Said)
     }
 }

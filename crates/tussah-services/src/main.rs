@@ -7,7 +7,6 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 use clap_complete::Shell;
 use tussah::flow::cli::{GraphCommand, Others, Program};
-use tussah_services::Messages;
 use tussah_services::gnutella;
 use tussah_services::load;
 use tussah_services::new;
@@ -50,15 +49,11 @@ fn main() -> ExitCode {
         Command::Video(arguments) => video::run(arguments),
         Command::Gnutella(arguments) => gnutella::run(*arguments),
         Command::Load(arguments) => load::cli::run(*arguments),
-        Command::Graph(command) => {
-            // `Logger` and other modules log.
-            let _messages = matches!(command, GraphCommand::Run(_)).then(Messages::to_stderr);
-            command.run(&Program {
-                name: "tussah".to_owned(),
-                modules: tussah_services::modules::standard(),
-                others: Others::Trusted,
-            })
-        }
+        Command::Graph(command) => command.run(&Program {
+            name: "tussah".to_owned(),
+            modules: tussah_services::modules::standard(),
+            others: Others::Trusted,
+        }),
         Command::New(arguments) => new::run(&arguments),
         Command::Completions { shell } => {
             clap_complete::generate(

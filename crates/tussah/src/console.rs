@@ -1,12 +1,16 @@
 //! Writes to the standard streams. Each stream has an OS thread, since the reader of a pipe may
 //! stop reading: neither a worker nor the end of the program waits for it.
 
+mod log;
+
 use std::io::{self, Write};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
+
+pub use self::log::{Line, install_log};
 
 /// Bound, in bytes: the maximum length of the output that waits for a stream, about a thousand
 /// lines. Further output is lost.

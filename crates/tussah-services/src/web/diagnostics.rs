@@ -1,6 +1,5 @@
 //! Diagnostics: problems that are reported on standard error.
 
-use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -8,12 +7,9 @@ use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Registry, registry, reload};
-use tussah::console::STDERR;
+use tussah::console::Line;
 
 use crate::web::config::{self, DiagnosticsFormat, DiagnosticsLevel};
-
-/// The target of what the standard modules log.
-const MODULES: &str = "tussah::modules";
 
 /// The process's diagnostics; `None` if the program has its own subscriber.
 pub(crate) struct Diagnostics(Option<reload::Handle<Targets, Registry>>);
@@ -22,25 +18,14 @@ impl Diagnostics {
     /// Sends all `tracing` events of the process to standard error, unless the program has set a
     /// subscriber.
     pub(crate) fn install(config: &config::Diagnostics) -> Self {
-        Self::install_filter(filter(config.level), config.format)
-    }
-
-    /// Does the same with warnings, and with what the standard modules of flow graphs log from the
-    /// level INFO on.
-    pub(crate) fn install_for_modules() {
-        let level = filter(DiagnosticsLevel::Warn).with_target(MODULES, LevelFilter::INFO);
-        Self::install_filter(level, DiagnosticsFormat::Text);
-    }
-
-    fn install_filter(filter: Targets, format: DiagnosticsFormat) -> Self {
-        let (level, handle) = reload::Layer::new(filter);
+        let (level, handle) = reload::Layer::new(filter(config.level));
         // A failure of standard error cannot be reported anywhere.
         let lines = fmt::layer()
             .with_writer(|| Line)
             .with_ansi(false)
             .log_internal_errors(false);
         let registry = registry().with(level);
-        let installed = match format {
+        let installed = match config.format {
             DiagnosticsFormat::Text => registry.with(lines.with_target(false)).try_init(),
             DiagnosticsFormat::Json => registry.with(lines.json()).try_init(),
         };
@@ -74,20 +59,6 @@ fn filter(level: DiagnosticsLevel) -> Targets {
     Targets::new()
         .with_default(level)
         .with_target("rustls", of_clients)
-}
-
-/// The writer of a line of diagnostics, which receives it in one piece.
-struct Line;
-
-impl io::Write for Line {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        STDERR.say(bytes.to_vec());
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 /// A limit of one message per second, so that clients who cause the message cannot fill a disk.

@@ -26,6 +26,11 @@
 //! reports all invalid values before it starts anything. A parameter with the name `graph`,
 //! `params`, `workers`, `control` or `help` has no command-line option.
 //!
+//! # Log
+//! `run` prints `tracing` events on the standard error, unless the program has set a subscriber.
+//! The level is INFO for the [standard modules](crate::modules), and WARN for everything else. An
+//! OS thread writes the lines, so a reader that stops reading does not stop the graph.
+//!
 //! # Signals
 //! The first Ctrl-C or SIGTERM stops the sources, and `run` exits when all items have been handled.
 //! A second signal ends the program immediately.

@@ -7,6 +7,8 @@ mod batch;
 mod build;
 mod calls;
 mod change;
+#[cfg(feature = "cli")]
+mod cli;
 #[path = "../it/common.rs"]
 mod common;
 mod ends;

@@ -16,6 +16,7 @@ use super::manifest::foreign;
 use super::options;
 use super::source::{Source, WRONG, fail, no_graph, print_error, read};
 use super::values::{Given, ValuesFile, values};
+use crate::console::{STDERR, install_log};
 use crate::flow::{GraphError, Params};
 use crate::signal::{Signal, Signals, signal};
 use crate::time::sleep;
@@ -45,7 +46,11 @@ pub struct RunArguments {
 
 impl RunArguments {
     pub(super) fn run(&self, program: &Program) -> ExitCode {
-        self.try_run(program).unwrap_or_else(|code| code)
+        // `Logger` and other modules log.
+        install_log();
+        let code = self.try_run(program).unwrap_or_else(|code| code);
+        STDERR.flush();
+        code
     }
 
     fn try_run(&self, program: &Program) -> Result<ExitCode, ExitCode> {

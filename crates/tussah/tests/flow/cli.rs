@@ -1,0 +1,62 @@
+//! The command line of a program with modules of its own.
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use clap::{FromArgMatches as _, Subcommand as _};
+use tussah::flow::cli::{GraphCommand, Others, Program};
+use tussah::flow::Modules;
+use tussah::modules::{Logger, Timer};
+
+/// The arguments of the process that a test starts, one a line.
+const ARGUMENTS: &str = "TUSSAH_TEST_GRAPH_COMMAND";
+
+/// Not a test: the process that [`graph_command`] starts.
+#[test]
+fn the_command() {
+    let Ok(arguments) = std::env::var(ARGUMENTS) else {
+        return;
+    };
+    let command = GraphCommand::augment_subcommands(clap::Command::new("numbers"));
+    let matches = command.get_matches_from(["numbers"].into_iter().chain(arguments.lines()));
+    let command = GraphCommand::from_arg_matches(&matches).expect("a command");
+    let modules = Modules::new()
+        .with::<Timer>("Timer")
+        .with::<Logger<u64>>("Logger");
+    let code = command.run(&Program {
+        name: "numbers".to_owned(),
+        modules,
+        others: Others::Refused,
+    });
+    let code = (0..=2).find(|&it| code == ExitCode::from(it));
+    std::process::exit(code.expect("a code of the documentation").into());
+}
+
+/// Runs a command in a process of its own. Returns its exit code and its output.
+fn graph_command(directory: &Path, arguments: &[&str]) -> (i32, String, String) {
+    let this = std::env::current_exe().expect("a test is a program");
+    let output = Command::new(this)
+        .args(["--exact", "cli::the_command", "--nocapture"])
+        .env(ARGUMENTS, arguments.join("\n"))
+        .current_dir(directory)
+        .output()
+        .expect("the command starts");
+    let text = |bytes| String::from_utf8(bytes).expect("the output is text");
+    let code = output.status.code().expect("the command ends by itself");
+    (code, text(output.stdout), text(output.stderr))
+}
+
+/// Returns a directory with this graph.
+fn graph(text: &str) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().expect("a directory");
+    std::fs::write(directory.path().join("graph.weave"), text).expect("a file");
+    directory
+}
+
+#[test]
+fn run_prints_what_modules_log() {
+    let text = "use Timer, Logger graph G() { t = Timer(1 ms, 1) l = Logger(\"here\") t -> l }";
+    let (code, _, stderr) = graph_command(graph(text).path(), &["run", "graph.weave"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains("label=\"here\""), "{stderr}");
+}
