@@ -1,5 +1,6 @@
 //! The commands for graphs in Weave.
 
+mod options;
 mod output;
 mod refused;
 

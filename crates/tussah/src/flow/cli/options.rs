@@ -77,12 +77,13 @@ fn of_param(text: &str, graph: &Graph, param: &Param) -> Arg {
     let arg = Arg::new(name.clone())
         .long(option(name)[2..].to_owned())
         .value_name(param.kind.to_string().to_uppercase())
-        .allow_hyphen_values(true)
         .help_heading(format!("Parameters of {}", graph.name))
         .help(help);
     match param.kind {
+        // An option after it is not its value.
         Kind::Flag => arg.num_args(0..=1).default_missing_value("true"),
-        _ => arg.action(ArgAction::Set),
+        // The value may be a negative number, or text that begins with a hyphen.
+        _ => arg.action(ArgAction::Set).allow_hyphen_values(true),
     }
 }
 
