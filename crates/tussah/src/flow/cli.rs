@@ -22,9 +22,12 @@
 //! 3. the key `at_once` of the TOML file in `--params FILE`
 //! 4. the default in the graph
 //!
-//! Write values as in Weave, but without quotes on the command line and in the environment. `run`
-//! reports all invalid values before it starts anything. A parameter with the name `graph`,
-//! `params`, `workers`, `control` or `help` has no command-line option.
+//! Write values as in Weave, but without quotes on the command line and in the environment. The
+//! option of a flag needs no value. Underscores at the beginning of a name remain underscores in
+//! the option: `--_at-once`. A parameter with the name `graph`, `params`, `workers`, `control` or
+//! `help` has no command-line option.
+//!
+//! `run` reports all invalid values before it starts anything.
 //!
 //! # Log
 //! `run` prints `tracing` events on the standard error, unless the program has set a subscriber.

@@ -27,3 +27,18 @@ fn an_option_after_a_flag_is_not_its_value() {
     check(&["--quiet", "false", "--n", "2"], 2);
     check(&["--quiet=false"], 1);
 }
+
+#[test]
+fn a_parameter_may_begin_with_underscores() {
+    let params = "_at_once: count, _: count = 1, quiet: flag = true, n: count = _at_once + _";
+    let (code, stdout, stderr) = run_with("use Timer, Logger", params, LOG, &["--help"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stdout.contains("--_at-once <COUNT>"), "{stdout}");
+    let (code, _, stderr) = run_with(
+        "use Timer, Logger",
+        params,
+        LOG,
+        &["--_at-once", "2", "--_", "3"],
+    );
+    assert_eq!((code, stderr.as_str()), (0, ""));
+}

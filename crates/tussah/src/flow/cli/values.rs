@@ -101,9 +101,12 @@ fn value(graph: &Graph, param: &Param, given: &Given<'_>) -> Result<Option<Value
     Ok(Some(value))
 }
 
-/// Returns the option of a parameter: `--at-once` for `at_once`.
+/// Returns the option of a parameter: `--at-once` for `at_once`, and `--_at-once` for `_at_once`,
+/// because the name of an option does not begin with a hyphen.
 pub(super) fn option(param: &str) -> String {
-    format!("--{}", param.replace('_', "-"))
+    let words = param.trim_start_matches('_');
+    let (underscores, _) = param.split_at(param.len() - words.len());
+    format!("--{underscores}{}", words.replace('_', "-"))
 }
 
 /// Returns the variable of a parameter: `WEB_SERVER_AT_ONCE` for `at_once` of `WebServer`.
@@ -181,6 +184,15 @@ mod tests {
             "`rot` in web.toml:2 is not a parameter of WebServer (parameters: root, at_once, wait, quiet)",
         ];
         assert_eq!(errors, expected.join("\n"));
+    }
+
+    #[test]
+    fn options_do_not_begin_with_a_hyphen() {
+        let check = |param: &str, expected: &str| assert_eq!(option(param), expected);
+        check("at_once", "--at-once");
+        check("_at_once", "--_at-once");
+        check("__a", "--__a");
+        check("_", "--_");
     }
 
     #[test]
