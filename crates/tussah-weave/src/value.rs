@@ -70,8 +70,9 @@ impl Kind {
         }
     }
 
-    /// Returns an example of a value, for help texts.
-    pub(crate) fn example(&self) -> Option<&'static str> {
+    /// Returns an example of a value, for help texts. `None` if the values have a Rust type.
+    #[must_use]
+    pub fn example(&self) -> Option<&'static str> {
         Some(match self {
             Self::Flag => "true",
             Self::Count => "10 or 2 k",

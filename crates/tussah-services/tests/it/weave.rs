@@ -213,7 +213,7 @@ fn run_reports_what_is_wrong_before_anything_starts() {
     check(
         &["run", "lines.weave", "--at-once", "1 s"],
         "error: --file <path> is missing: give it on the command line, in the environment \
-         (LINE_PRINTER_FILE), or in a file of --params\nerror: --at-once: 1 s is a duration, expected a count\n",
+         (LINE_PRINTER_FILE), or in a file of --params\nerror: --at-once: 1 s is a duration, expected a count, for example 10 or 2 k\n",
     );
     check(
         &["run", "lines.weave", "--file", "in.txt", "--at-once", "0"],

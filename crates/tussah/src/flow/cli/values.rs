@@ -97,7 +97,15 @@ fn value(graph: &Graph, param: &Param, given: &Given<'_>) -> Result<Option<Value
              ({variable}), or in a file of --params"
         ));
     };
-    let value = Value::parse(&text, kind).map_err(|error| format!("{place}: {error}"))?;
+    let value = Value::parse(&text, kind).map_err(|error| {
+        let error = error.to_string();
+        match kind.example() {
+            Some(example) if !error.contains(example) => {
+                format!("{place}: {error}, for example {example}")
+            }
+            _ => format!("{place}: {error}"),
+        }
+    })?;
     Ok(Some(value))
 }
 
@@ -179,8 +187,8 @@ mod tests {
             "--root <path> is missing: give it on the command line, in the environment \
              (WEB_SERVER_ROOT), or in a file of --params",
             "--at-once: \"x\" is not a count, expected for example 10 or 2 k",
-            "WEB_SERVER_WAIT in the environment: 5 MiB is a size, expected a duration",
-            "`quiet` in web.toml:1: 1 is a count, expected a flag",
+            "WEB_SERVER_WAIT in the environment: 5 MiB is a size, expected a duration, for example 50 ms",
+            "`quiet` in web.toml:1: 1 is a count, expected a flag, for example true",
             "`rot` in web.toml:2 is not a parameter of WebServer (parameters: root, at_once, wait, quiet)",
         ];
         assert_eq!(errors, expected.join("\n"));
