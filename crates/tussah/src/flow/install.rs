@@ -3,7 +3,7 @@
 mod batches;
 mod flows;
 mod handlers;
-mod maker;
+pub(super) mod maker;
 mod ordered;
 mod shared;
 mod source;
@@ -23,7 +23,7 @@ pub(super) use self::flows::Flows;
 pub(super) use self::handlers::blocks;
 use self::handlers::end_flow;
 pub(super) use self::handlers::{Elements, Serials};
-use self::maker::Maker;
+use self::maker::{Maker, make};
 use self::ordered::with_tickets;
 use self::shared::Shared;
 use self::source::begun;
@@ -338,10 +338,7 @@ impl<M: Module, W: Way> Node<M, W> {
             let (module, outs) = match (maker.take(), &kept) {
                 (Some(maker), _) => maker.make(edges)?,
                 // It is made anew after a panic; its ports stay.
-                (None, Some(outs)) => {
-                    let module = M::make(&args).map_err(|why| edges.failed(why))?;
-                    (module, Arc::clone(outs))
-                }
+                (None, Some(outs)) => (make(&args, edges)?, Arc::clone(outs)),
                 (None, None) => unreachable!("the first module was made with its ports"),
             };
             kept = Some(Arc::clone(&outs));

@@ -10,6 +10,7 @@ use tussah_weave::{Body, Parallelism, PortSignature, Signature};
 use super::args::Args;
 use super::error::GraphError;
 use super::flows::Parcel;
+use super::install::maker::make;
 use super::install::{Elements, Flows, Serials, blocks};
 use super::keepers::Keepers;
 use super::kept::Kept;
@@ -46,7 +47,8 @@ impl Running {
     /// Returns an error if the instance does not exist, has shards, or is closed. A single shard,
     /// such as `pages#0`, counts as an instance. Also returns an error if the modules do not match,
     /// if only one of them blocks its OS thread, if one of them has `start`, or if the new module
-    /// cannot be created. After an error, the module has not been replaced.
+    /// cannot be created because its `init` fails or panics. After an error, the module has not
+    /// been replaced.
     ///
     /// # Cancellation
     /// If the future is dropped before it completes, the module is not replaced.
@@ -206,9 +208,9 @@ pub struct Swap<M: Module> {
 }
 
 /// Makes the new module. The instance keeps its edges.
-fn make<M: Module>(args: &Args, edges: &Edges<'_>) -> Result<M, BuildError> {
+fn remake<M: Module>(args: &Args, edges: &Edges<'_>) -> Result<M, BuildError> {
     edges.inherit();
-    M::make(args).map_err(|why| edges.failed(why))
+    make(args, edges)
 }
 
 impl<M: Module> Swap<M> {
@@ -223,7 +225,7 @@ impl<M: Module> Swap<M> {
         let Self { args, stage, rest } = self;
         let made = stage.swap(|edges| {
             Ok(Elements::<M, Along> {
-                module: make(&args, edges)?,
+                module: remake(&args, edges)?,
                 outs: rest.outs,
                 keepers: rest.keepers,
                 turn: async_lock::Mutex::new(()),
@@ -244,7 +246,7 @@ impl<M: Module> Swap<M> {
         let Self { args, stage, rest } = self;
         let runtime = stage.network.handle().clone();
         let made = stage.swap_blocking(|edges| {
-            let module = make::<M>(&args, edges)?;
+            let module = remake::<M>(&args, edges)?;
             Ok(blocks(module, rest.outs, rest.keepers, runtime))
         });
         made.await
@@ -261,7 +263,7 @@ impl<M: Module> Swap<M> {
         let Self { args, stage, rest } = self;
         let made = stage.swap_serial(move |edges| {
             Ok(Serials::<M, Along> {
-                module: make(&args, edges)?,
+                module: remake(&args, edges)?,
                 outs: Arc::clone(&rest.outs),
                 keepers: Arc::clone(&rest.keepers),
                 way: PhantomData,
@@ -282,7 +284,7 @@ impl<M: Module> Swap<M> {
         let runtime = stage.network.handle().clone();
         let made = stage.swap(|edges| {
             Ok(Flows::<M, Along> {
-                module: make(&args, edges)?,
+                module: remake(&args, edges)?,
                 outs: rest.outs,
                 slot: rest.slot,
                 common: rest.common,

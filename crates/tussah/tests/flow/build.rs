@@ -387,6 +387,37 @@ impl Hold {
     }
 }
 
+/// Panics while it is made, with a value whose destructor panics.
+struct Bomb;
+
+#[module]
+impl Bomb {
+    fn init() -> Self {
+        std::panic::panic_any(PanicsOnDrop)
+    }
+
+    fn run(&self, _number: u64) {}
+}
+
+struct PanicsOnDrop;
+
+impl Drop for PanicsOnDrop {
+    fn drop(&mut self) {
+        panic!("expected: a destructor that panics");
+    }
+}
+
+#[test]
+fn a_panic_of_init_is_an_error() {
+    fn check<M: tussah::flow::Module>(expected: &str) {
+        let error = error_of(|graph| graph.add::<M>("module", Args::new()));
+        let error = error.to_string();
+        assert!(error.ends_with(expected), "{error}");
+    }
+    check::<Unmade>(" could not be made: `init` panicked: it cannot be made");
+    check::<Bomb>("`init` panicked with a value that is no text");
+}
+
 #[test]
 fn a_graph_whose_instance_panics_leaves_nothing() {
     runtime(2).block_on(async {
@@ -399,8 +430,7 @@ fn a_graph_whose_instance_panics_leaves_nothing() {
             .add::<Unmade>("unmade", Args::new())
             .expect("the name is free");
         graph.connect("hold", "unmade").expect("both exist");
-        let start = std::panic::AssertUnwindSafe(|| graph.start());
-        std::panic::catch_unwind(start).expect_err("an instance panics");
+        graph.start().expect_err("an instance panics");
         while std::sync::Arc::strong_count(&notes.0) > 1 {
             tussah::yield_now().await;
         }

@@ -5,11 +5,23 @@ use std::process::{Command, ExitCode};
 
 use clap::{FromArgMatches as _, Subcommand as _};
 use tussah::flow::cli::{GraphCommand, Others, Program};
-use tussah::flow::Modules;
+use tussah::flow::{Modules, module};
 use tussah::modules::{Logger, Timer};
 
 /// The arguments of the process that a test starts, one a line.
 const ARGUMENTS: &str = "TUSSAH_TEST_GRAPH_COMMAND";
+
+/// Panics while it is made.
+struct Unmade;
+
+#[module]
+impl Unmade {
+    fn init() -> Self {
+        panic!("it cannot be made")
+    }
+
+    fn run(&self, _number: u64) {}
+}
 
 /// Not a test: the process that [`graph_command`] starts.
 #[test]
@@ -22,7 +34,8 @@ fn the_command() {
     let command = GraphCommand::from_arg_matches(&matches).expect("a command");
     let modules = Modules::new()
         .with::<Timer>("Timer")
-        .with::<Logger<u64>>("Logger");
+        .with::<Logger<u64>>("Logger")
+        .with::<Unmade>("Unmade");
     let code = command.run(&Program {
         name: "numbers".to_owned(),
         modules,
@@ -59,4 +72,29 @@ fn run_prints_what_modules_log() {
     let (code, _, stderr) = graph_command(graph(text).path(), &["run", "graph.weave"]);
     assert_eq!(code, 0, "{stderr}");
     assert!(stderr.contains("label=\"here\""), "{stderr}");
+}
+
+const UNMADE: &str = "use Timer, Unmade, Logger
+graph Broken() { t = Timer(1 ms, 1) u = Unmade() t -> u }
+graph Whole() { t = Timer(1 ms, 1) l = Logger() t -> l }
+test \"broken\" of Broken() { drain }
+test \"whole\" of Whole() { drain }
+";
+
+#[test]
+fn an_init_that_panics_fails_run_and_its_test() {
+    let directory = graph(UNMADE);
+    let run = ["run", "graph.weave", "--graph", "Broken"];
+    let (code, _, stderr) = graph_command(directory.path(), &run);
+    let expected = "error: graph.weave:2:37: `u` cannot start: `init` panicked: it cannot be made";
+    assert_eq!(code, 1, "{stderr}");
+    assert!(stderr.contains(expected), "{stderr}");
+    let (code, stdout, stderr) = graph_command(directory.path(), &["test", "graph.weave"]);
+    assert_eq!(code, 1, "{stderr}");
+    let results = "test broken ... FAILED\ntest whole ... ok\n";
+    assert!(stdout.contains(results), "{stdout}");
+    assert!(
+        stderr.contains("`init` panicked: it cannot be made"),
+        "{stderr}"
+    );
 }

@@ -222,6 +222,41 @@ fn items_of_an_instance_that_panicked_too_often_are_dropped() {
     assert_eq!(notes.take().len(), 9);
 }
 
+/// Can be made once, and then panics for each item.
+struct Once;
+
+#[module]
+impl Once {
+    fn init(notes: Notes) -> Self {
+        notes.add("made");
+        assert!(notes.0.lock().len() == 1, "it was made before");
+        Self
+    }
+
+    fn run(&mut self, number: u64) {
+        panic!("{number} breaks");
+    }
+}
+
+#[test]
+fn an_instance_that_cannot_be_made_anew_closes_with_the_panic() {
+    run(async {
+        let mut graph = Graph::new("g");
+        add::<Once>(&mut graph, "once", Notes::default().args());
+        let running = graph.start().expect("it is whole");
+        let input = running.input("once").expect("it takes numbers");
+        input.send(1u64).await;
+        turns().await;
+        let closed = running.stats("once").expect("it exists").closed;
+        let closed = closed.expect("it could not be made anew");
+        assert!(
+            closed.ends_with("`init` panicked: it was made before"),
+            "{closed}"
+        );
+        running.drain().await;
+    });
+}
+
 /// Sends as many numbers as it is told, and notes each before it sends it.
 struct Burst(Notes);
 

@@ -49,6 +49,18 @@ impl SayLater {
     }
 }
 
+/// Cannot be made.
+struct Unmade;
+
+#[module]
+impl Unmade {
+    fn init() -> Self {
+        panic!("expected: it cannot be made")
+    }
+
+    fn run(&self, _number: u64, _out: &impl Out<String>) {}
+}
+
 /// Numbers its items.
 struct Count(u64);
 
@@ -434,6 +446,8 @@ fn what_cannot_be_swapped() {
         let empty = Args::new().with("word", String::new());
         let failed = refused(running.swap::<SayLater>("module", empty).await);
         assert_eq!(failed, "the instance `module` could not be made: the word is empty");
+        let unmade = refused(running.swap::<Unmade>("module", Args::new()).await);
+        assert!(unmade.ends_with("`init` panicked: expected: it cannot be made"), "{unmade}");
         let unknown = say("b").with("sound", 1u64);
         let unknown = refused(running.swap::<Say>("module", unknown).await);
         assert!(unknown.contains("`sound`"), "{unknown}");

@@ -30,8 +30,9 @@ impl Graph {
     /// cannot be created.
     ///
     /// # Panics
-    /// Panics if called outside a runtime, or if creating an instance panics. If this method
-    /// panics, everything that it has created is removed.
+    /// Panics if called outside a runtime, or if the conversion of an argument panics. If this
+    /// method panics, everything that it has created is removed. A panic of a module's `init` is an
+    /// error.
     #[track_caller]
     pub fn start(self) -> Result<Running, GraphError> {
         let mut running = Running {
