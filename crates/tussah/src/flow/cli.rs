@@ -27,7 +27,8 @@
 //! the option: `--_at-once`. A parameter with the name `graph`, `params`, `workers`, `control` or
 //! `help` has no command-line option.
 //!
-//! `run` reports all invalid values before it starts anything.
+//! `run` reports all values that do not have the type of their parameter. If there are none, it
+//! reports all arguments that a module does not accept. In both cases, no instance is created.
 //!
 //! # Log
 //! `run` prints `tracing` events on the standard error, unless the program has set a subscriber.
@@ -43,7 +44,7 @@
 //! |---|---|---|
 //! | 0 | all items have been handled | there are no errors |
 //! | 1 | an instance could not start, a source failed, or a second signal arrived | `check`, `fmt` or `draw` finds errors in a file, a file is not formatted, a test failed, or the graph has no such edge |
-//! | 2 | the command line or the graph is invalid | the command line is invalid, a file cannot be read, `test` finds errors in a file, or `tap` cannot connect |
+//! | 2 | the command line, an argument or the graph is invalid | the command line is invalid, a file cannot be read, `test` finds errors in a file, or `tap` cannot connect |
 
 mod check;
 mod control;

@@ -80,8 +80,8 @@ pub(crate) trait Instance: Any + Send {
     fn starts(&self) -> bool;
     /// Returns whether the module blocks its OS thread.
     fn blocks(&self) -> bool;
-    /// Reads what the graph needs of the arguments. Returns an error if an argument is missing, or
-    /// does not fit its parameter.
+    /// Reads what the graph needs of the arguments. Returns an error that lists the arguments that
+    /// are missing, or do not fit their parameters.
     fn read_args(&mut self) -> Result<(), String>;
     fn set_target(&mut self, target: Duration);
     /// Sets the limit around the instance.
@@ -158,8 +158,12 @@ impl<M: Module, W: Way> Instance for Planned<M, W> {
     }
 
     fn read_args(&mut self) -> Result<(), String> {
-        let mut params = M::PARAMS.iter();
-        params.try_for_each(|param| (param.check)(&self.args))?;
+        let params = M::PARAMS.iter();
+        let wrong = params.filter_map(|param| (param.check)(&self.args).err());
+        let wrong: Vec<String> = wrong.collect();
+        if !wrong.is_empty() {
+            return Err(wrong.join("; "));
+        }
         if M::TICK.is_some() {
             self.every = Some(period(&self.args)?);
         }

@@ -42,3 +42,33 @@ fn a_parameter_may_begin_with_underscores() {
     );
     assert_eq!((code, stderr.as_str()), (0, ""));
 }
+
+#[test]
+fn the_arguments_of_all_instances_are_checked_first() {
+    let params = "burst: count, ticks: count, rate: rate = 10/s";
+    let statements = "  t = Timer(1 ms, ticks)
+  a = Throttle(rate, burst)
+  b = Throttle(rate, 2 * burst)
+  l = Logger()
+  t -> a -> b -> l
+";
+    let options = ["--burst", "0", "--ticks", "1"];
+    let (code, stdout, stderr) =
+        run_with("use Timer, Logger, Throttle", params, statements, &options);
+    let expected = "error: g.weave:4:3: `a` cannot start: the argument `burst` is 0: expected at least 1\n\
+                    error: g.weave:5:3: `b` cannot start: the argument `burst` is 0: expected at least 1\n";
+    assert_eq!((code, stdout.as_str(), stderr.as_str()), (2, "", expected));
+    let options = ["--burst", "1", "--ticks", "1", "--rate", "5"];
+    let (code, _, stderr) = run_with("use Timer, Logger, Throttle", params, statements, &options);
+    let expected = "error: --rate: 5 is a count, expected a rate, for example 10 k/s\n";
+    assert_eq!((code, stderr.as_str()), (2, expected));
+}
+
+#[test]
+fn the_workers_are_as_many_as_a_runtime_may_have() {
+    let run = |workers: &str| run_with("", "", "", &["--workers", workers]);
+    let (code, _, stderr) = run("65535");
+    assert_eq!(code, 2, "{stderr}");
+    assert!(stderr.contains("65535 is not in 1..=1024"), "{stderr}");
+    assert_eq!(run("3").0, 0);
+}

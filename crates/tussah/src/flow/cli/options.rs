@@ -12,6 +12,9 @@ use super::values::{option, variable};
 /// The common options of all graphs. A parameter with one of these names has no option.
 const OWN: &[&str] = &["graph", "params", "workers", "control", "help"];
 
+/// The maximum number of workers of a runtime.
+const WORKERS_MAX: i64 = 1024;
+
 /// Returns the command `run` without a graph, for its help.
 pub(super) fn without_graph(program: &str) -> Command {
     let command = Command::new("run")
@@ -50,7 +53,7 @@ fn own(command: Command) -> Command {
     let workers = Arg::new("--workers")
         .long("workers")
         .value_name("NUMBER")
-        .value_parser(clap::value_parser!(u16).range(1..))
+        .value_parser(clap::value_parser!(u16).range(1..=WORKERS_MAX))
         .help("Number of workers [default: one for each CPU]");
     let control = Arg::new("--control")
         .long("control")

@@ -14,10 +14,10 @@ use super::Program;
 use super::control::{Control, Socket};
 use super::manifest::foreign;
 use super::options;
-use super::source::{Source, WRONG, fail, no_graph, print_error, read};
+use super::source::{Source, WRONG, fail, fail_all, no_graph, print_error, read};
 use super::values::{Given, ValuesFile, values};
 use crate::console::{STDERR, install_log};
-use crate::flow::{GraphError, Params};
+use crate::flow::{self, GraphError, Params};
 use crate::signal::{Signal, Signals, signal};
 use crate::time::sleep;
 
@@ -29,8 +29,9 @@ const FAILED: u8 = 1;
 
 /// Run a Weave graph until it has handled all items.
 ///
-/// Exits with 0 if all items have been handled, and with 2 if the command line or the graph is
-/// invalid. Exits with 1 if an instance cannot start, a source fails, or a second signal arrives.
+/// Exits with 0 if all items have been handled, and with 2 if the command line, an argument or the
+/// graph is invalid. Exits with 1 if an instance cannot start, a source fails, or a second signal
+/// arrives.
 #[derive(Args)]
 #[command(disable_help_flag = true, disable_version_flag = true)]
 pub struct RunArguments {
@@ -137,12 +138,7 @@ fn plan(source: &Source, graph: &Graph, matches: &ArgMatches) -> Result<(Plan, u
         environment: &|name| std::env::var_os(name),
         file,
     };
-    let values = values(graph, &given).map_err(|errors| {
-        for error in errors {
-            fail(&error);
-        }
-        ExitCode::from(WRONG)
-    })?;
+    let values = values(graph, &given).map_err(|errors| fail_all(&errors))?;
     let workers = match matches.get_one::<u16>("--workers") {
         Some(&workers) => usize::from(workers),
         None => std::thread::available_parallelism().map_or(1, usize::from),
@@ -180,15 +176,9 @@ fn start(
             Ok(signals) => signals,
             Err(error) => return failed(&error),
         };
-        let graph = match program
-            .modules
-            .build(plan, &Params::new(), &|span| source.position(span))
-        {
+        let graph = match build(program, source, plan) {
             Ok(graph) => graph,
-            Err((error, span)) => {
-                print_error(&source.render(&[Diagnostic::error(span, error)]));
-                return ExitCode::from(WRONG);
-            }
+            Err(code) => return code,
         };
         let socket = match control.map(|path| Socket::bind(path)).transpose() {
             Ok(socket) => socket,
@@ -197,8 +187,7 @@ fn start(
         let running = match graph.start() {
             Ok(running) => Arc::new(running),
             Err(GraphError::Instance { instance, why, .. }) => {
-                let place = place(source, plan, &instance);
-                return failed(&format_args!("{place}: `{instance}` cannot start: {why}"));
+                return failed(&cannot_start(source, plan, &instance, &why));
             }
             Err(error) => return fail(&format!("{}: {error}", source.file())),
         };
@@ -220,6 +209,35 @@ fn start(
         }
         sources(source, plan, &running.failures())
     })
+}
+
+/// Builds the graph, and reports all arguments that are wrong.
+fn build(program: &Program, source: &Source, plan: &Plan) -> Result<flow::Graph, ExitCode> {
+    let at = |span| source.position(span);
+    let graph = program.modules.build(plan, &Params::new(), &at);
+    let mut graph = graph.map_err(|(error, span)| {
+        print_error(&source.render(&[Diagnostic::error(span, error)]));
+        ExitCode::from(WRONG)
+    })?;
+    let wrong = graph.wrong_args().into_iter().filter_map(|error| {
+        let GraphError::Instance { instance, why, .. } = error else {
+            return None;
+        };
+        Some(cannot_start(source, plan, unsharded(&instance), &why))
+    });
+    let mut wrong: Vec<String> = wrong.collect();
+    // All shards of an instance have the same arguments.
+    wrong.dedup();
+    match wrong.is_empty() {
+        true => Ok(graph),
+        false => Err(fail_all(&wrong)),
+    }
+}
+
+/// Returns the error of an instance that cannot start.
+fn cannot_start(source: &Source, plan: &Plan, instance: &str, why: &str) -> String {
+    let place = place(source, plan, instance);
+    format!("{place}: `{instance}` cannot start: {why}")
 }
 
 /// Reports the sources that have failed.

@@ -75,6 +75,14 @@ pub(super) fn fail(error: &str) -> ExitCode {
     ExitCode::from(WRONG)
 }
 
+/// Prints all errors that end a command.
+pub(super) fn fail_all(errors: &[String]) -> ExitCode {
+    for error in errors {
+        fail(error);
+    }
+    ExitCode::from(WRONG)
+}
+
 /// Prints text on the standard error. If that fails, nobody can be told.
 pub(super) fn print_error(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());

@@ -55,6 +55,15 @@ impl Graph {
         started.map(|()| running)
     }
 
+    /// Returns the errors of the arguments of all instances.
+    #[cfg(feature = "cli")]
+    pub(in crate::flow) fn wrong_args(&mut self) -> Vec<GraphError> {
+        let instances = self.instances.iter_mut();
+        instances
+            .filter_map(|named| named.read_args().err())
+            .collect()
+    }
+
     fn start_in(mut self, running: &mut Running) -> Result<(), GraphError> {
         let edges = std::mem::take(&mut self.edges);
         let ends = (edges.iter()).map(|(from, to, _)| (&from.instances, &to.instances));
@@ -213,11 +222,8 @@ impl Graph {
 impl Named {
     /// Reads the arguments, and checks that each port has its required edges.
     fn check(&mut self) -> Result<(), GraphError> {
+        self.read_args()?;
         let (name, mut result) = (&self.name, Ok(()));
-        self.instance.read_args().map_err(|why| {
-            let stage = name.clone();
-            GraphError::from(BuildError::Handler { stage, why }).at(&self.position)
-        })?;
         self.instance.outs(&mut |port, outlet| {
             let from = || format!("{name}.{port}");
             if result.is_err() {
@@ -231,5 +237,10 @@ impl Named {
             }
         });
         result
+    }
+
+    fn read_args(&mut self) -> Result<(), GraphError> {
+        let read = self.instance.read_args();
+        read.map_err(|why| GraphError::instance(&self.name, why).at(&self.position))
     }
 }
