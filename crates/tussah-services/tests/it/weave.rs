@@ -4,8 +4,9 @@ mod options;
 mod output;
 mod refused;
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -590,6 +591,21 @@ fn tap_shows_the_items_of_a_running_graph() {
         tussah(path, &again),
         (1, String::new(), expected.to_owned())
     );
+
+    // The graph may still serve some of the commands above, and then refuses some of these clients.
+    let clients = (0..32).map(|_| {
+        let mut client = UnixStream::connect(path.join("ticks.sock")).expect("a connection");
+        let _ = client.write_all(b"tap timer\n");
+        client
+    });
+    let clients: Vec<UnixStream> = clients.collect();
+    let expected = "error: 16 clients are connected already\n";
+    assert_eq!(
+        tussah(path, &["tap", "ticks.sock"]),
+        (1, String::new(), expected.to_owned())
+    );
+    drop(clients);
+    while tussah(path, &["tap", "ticks.sock"]).0 != 0 {}
 
     // The user ends one tap, and the graph the other.
     let (tap, _) = started(path, &["tap", "ticks.sock", "timer"]);

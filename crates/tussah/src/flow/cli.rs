@@ -43,7 +43,7 @@
 //! | code | `run` | other commands |
 //! |---|---|---|
 //! | 0 | all items have been handled | there are no errors |
-//! | 1 | an instance could not start, a source failed, or a second signal arrived | `check`, `fmt` or `draw` finds errors in a file, a file is not formatted, a test failed, or the graph has no such edge |
+//! | 1 | an instance could not start, a source failed, or a second signal arrived | `check`, `fmt` or `draw` finds errors in a file, a file is not formatted, a test failed, or the graph refuses a tap: it has no such edge, or serves 16 clients already |
 //! | 2 | the command line, an argument or the graph is invalid | the command line is invalid, a file cannot be read, `test` finds errors in a file, or `tap` cannot connect |
 
 mod check;

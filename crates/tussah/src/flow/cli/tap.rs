@@ -100,24 +100,27 @@ impl TapArguments {
         })
     }
 
-    /// Prints items until there are no more.
+    /// Connects, and prints items until there are no more.
     async fn show(&self, skipped: &mut u64) -> Result<(), End> {
         let stream = UnixStream::connect(&self.socket).await;
         let stream = stream.map_err(|error| self.not_connected(&error))?;
+        self.follow(&stream, skipped).await
+    }
+
+    /// Prints items until there are no more.
+    async fn follow(&self, stream: &UnixStream, skipped: &mut u64) -> Result<(), End> {
         let request = match &self.edge {
             Some(edge) => format!("tap {}\n", edge.replace('\n', " ")),
             None => "edges\n".to_owned(),
         };
-        stream
-            .write_all(request.as_bytes())
-            .await
-            .map_err(End::Broken)?;
+        // A graph that serves no further client may answer and disconnect before the request.
+        let requested = stream.write_all(request.as_bytes()).await;
         let (mut bytes, mut buffer) = (Vec::new(), vec![0; 65536]);
         let mut items = 0;
         loop {
             let len = stream.read(&mut buffer).await.map_err(End::Broken)?;
             if len == 0 {
-                return Ok(());
+                return requested.map_err(End::Broken);
             }
             bytes.extend(&buffer[..len]);
             while let Some(end) = bytes.iter().position(|&byte| byte == b'\n') {
@@ -188,5 +191,35 @@ fn printable(character: char) -> String {
     match character.is_control() {
         true => character.escape_default().to_string(),
         false => character.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_that_comes_before_the_request_is_read() {
+        let tap = TapArguments {
+            socket: PathBuf::new(),
+            edge: Some("a -> b".to_owned()),
+            count: None,
+            json: false,
+        };
+        let runtime = crate::Runtime::builder().workers(1).build();
+        let follow = |answer: &[u8]| {
+            let (ours, mut graph) = net::UnixStream::pair().expect("two sockets");
+            graph.write_all(answer).expect("there is room");
+            drop(graph);
+            runtime.as_ref().expect("a runtime").block_on(async {
+                let stream = UnixStream::from_std(ours).expect("a stream");
+                tap.follow(&stream, &mut 0).await
+            })
+        };
+        let refused = follow(b"{\"error\": \"16 clients are connected already\"}\n");
+        assert!(matches!(refused, Err(End::Refused(why)) if why.starts_with("16 clients")));
+        assert!(matches!(follow(b""), Err(End::Broken(_))));
     }
 }
