@@ -472,6 +472,8 @@ item types:
 ";
     assert!(text.starts_with(start), "{text}");
     assert!(text.contains("| `jitter` | number"), "{text}");
+    let (_, text, _) = tussah(path, &["describe", "TcpListen"]);
+    assert!(text.contains("when `TcpDemand` asks "), "{text}");
 
     let (code, _, errors) = tussah(path, &["describe", "Timer", "Rety"]);
     let expected = "error: the program has no module `Rety`; did you mean `Retry`?\n";

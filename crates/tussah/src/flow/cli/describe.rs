@@ -83,9 +83,41 @@ fn describe(name: &str, known: &Modules) -> Result<String, String> {
     section("output ports", outputs.collect());
     section("item types", item_types(module, known));
     if !module.doc.is_empty() {
-        let _ = writeln!(text, "\n{}", module.doc.trim_end());
+        let _ = writeln!(text, "\n{}", without_item_links(module.doc.trim_end()));
     }
     Ok(text)
+}
+
+/// Returns documentation with the texts of links to Rust items instead of these links, which only
+/// rustdoc can follow.
+fn without_item_links(doc: &str) -> String {
+    let (mut plain, mut rest) = (String::new(), doc);
+    while let Some((before, link)) = rest.split_once('[') {
+        plain += before;
+        rest = match item_link(link) {
+            Some((text, after)) => {
+                plain += text;
+                after
+            }
+            None => {
+                plain.push('[');
+                link
+            }
+        };
+    }
+    plain + rest
+}
+
+/// Returns the text of a link to a Rust item, such as ``[`Peer`]`` or `[a peer](super::Peer)`, and
+/// the documentation that follows. `link` begins after the bracket.
+fn item_link(link: &str) -> Option<(&str, &str)> {
+    let (text, after) = link.split_once(']')?;
+    let Some(target) = after.strip_prefix('(') else {
+        let name = text.strip_prefix('`')?.strip_suffix('`')?;
+        return (!name.contains('`')).then_some((text, after));
+    };
+    let (target, after) = target.split_once(')')?;
+    (!target.contains("://")).then_some((text, after))
 }
 
 /// Returns the types for which a generic module exists, each with its fields.
@@ -120,4 +152,27 @@ fn handling(module: &Signature) -> String {
         Body::Blocking => "; runs on OS threads of the blocking pool",
     };
     format!("{items}{code}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_to_rust_items_lose_their_targets() {
+        let check = |doc: &str, expected: &str| assert_eq!(without_item_links(doc), expected);
+        check(
+            "ask [`TcpDemand`](super::TcpDemand) now",
+            "ask `TcpDemand` now",
+        );
+        check(
+            "a [`Peer`], [the peers](crate::Peer)",
+            "a `Peer`, the peers",
+        );
+        check(
+            "[text](https://a.org/b) stays",
+            "[text](https://a.org/b) stays",
+        );
+        check("[`a`, `b`], [u8] and [", "[`a`, `b`], [u8] and [");
+    }
 }
