@@ -10,7 +10,7 @@ use tussah::net::{TcpListener, TcpStream};
 use tussah::signal::{Signal, signal};
 use tussah::sync::watch;
 use tussah::time::{Duration, timeout};
-use tussah::{Colored, scope};
+use tussah::{Colored, scope, spawn};
 
 /// The maximum length of a line, in bytes.
 const LINE_MAX: u64 = 1024;
@@ -27,7 +27,10 @@ async fn next_line(reader: &mut BufReader<TcpStream>) -> io::Result<Option<Strin
     limited.read_until(b'\n', &mut line).await?;
     match line.pop() {
         None => Ok(None),
-        Some(b'\n') => Ok(Some(String::from_utf8_lossy(&line).trim_end().to_owned())),
+        Some(b'\n') => {
+            let line = String::from_utf8_lossy(&line);
+            Ok(Some(line.trim_end_matches('\r').to_owned()))
+        }
         Some(_) => Err(io::Error::other("a line is too long, or has no end")),
     }
 }
@@ -81,7 +84,7 @@ async fn main() -> io::Result<()> {
     let store = Colored::new(BTreeMap::new());
     let (interrupt, terminate) = (signal(Signal::INT)?, signal(Signal::TERM)?);
     let (stop, stopping) = watch::channel(false);
-    scope(async |connections| {
+    scope(async move |connections| {
         let accept = async {
             loop {
                 let (stream, peer) = listener.accept().await?;
@@ -96,9 +99,27 @@ async fn main() -> io::Result<()> {
         };
         or(or(interrupt.recv(), terminate.recv()), accept).await?;
         stop.send_replace(true);
+        println!("stopping (signal again to quit now)");
+        spawn(async move {
+            let _ = or(interrupt.recv(), terminate.recv()).await;
+            std::process::exit(1)
+        });
         Ok(()) // the scope waits for the connections
     })
     .await?;
     println!("stopped");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tussah::test]
+    async fn a_value_is_kept() {
+        let store = Colored::new(BTreeMap::new());
+        assert_eq!(answer(&store, "set color light blue").await, "ok");
+        assert_eq!(answer(&store, "get color").await, "light blue");
+        assert_eq!(answer(&store, "get size").await, "no such key");
+    }
 }

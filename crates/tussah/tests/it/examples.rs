@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -344,9 +344,13 @@ fn listening(name: &str, options: &[&str]) -> (Child, SocketAddr) {
     (server, address.expect("it is an address"))
 }
 
+fn signal(server: &Child, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_child(server);
+    rustix::process::kill_process(pid, signal).expect("it runs");
+}
+
 fn interrupt(mut server: Child) {
-    let pid = rustix::process::Pid::from_child(&server);
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
+    signal(&server, rustix::process::Signal::INT);
     assert!(server.wait().expect("it is a child").success());
 }
 
@@ -536,6 +540,10 @@ fn the_guide_counts_the_lines_of_the_graphs() {
     }
 }
 
+/// The test of the example runs here, too.
+#[path = "../../examples/key_value.rs"]
+mod key_value;
+
 #[test]
 fn the_guide_shows_the_server() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -545,8 +553,8 @@ fn the_guide_shows_the_server() {
     assert!(read("../../docs/guide/tcp-server.md").contains(program));
 }
 
-#[test]
-fn the_server_answers_lines_and_ends_in_order() {
+/// Starts the server of the guide, and reads its address.
+fn start_key_value() -> (Child, BufReader<ChildStdout>, SocketAddr) {
     let mut server = example("key_value");
     let mut server = server
         .arg("127.0.0.1:0")
@@ -558,32 +566,41 @@ fn the_server_answers_lines_and_ends_in_order() {
     let mut line = String::new();
     output.read_line(&mut line).expect("it tells its address");
     let address = line.trim_start_matches("listening on ").trim();
-    let address: SocketAddr = address.parse().expect("an address");
+    let address = address.parse().expect("an address");
+    (server, output, address)
+}
 
+/// Sends a request to the server of the guide, and returns its answer.
+fn ask(client: &mut BufReader<TcpStream>, request: &str) -> String {
+    let stream = client.get_mut();
+    stream.write_all(request.as_bytes()).expect("it reads");
+    let mut answer = String::new();
+    client.read_line(&mut answer).expect("it answers");
+    answer
+}
+
+#[test]
+fn the_server_answers_lines_and_ends_in_order() {
+    let (mut server, mut output, address) = start_key_value();
     let connect = || TcpStream::connect(address).expect("it listens");
-    let client = connect();
-    let mut answers = BufReader::new(&client);
-    let mut ask = |request: &str| {
-        (&client).write_all(request.as_bytes()).expect("it reads");
-        let mut answer = String::new();
-        answers.read_line(&mut answer).expect("it answers");
-        answer
-    };
+    let mut client = BufReader::new(connect());
+    let mut ask = |request| ask(&mut client, request);
     assert_eq!(ask("get color\n"), "no such key\n");
     assert_eq!(ask("set color light blue\r\n"), "ok\n");
     assert_eq!(ask("get color\n"), "light blue\n");
+    assert_eq!(ask("set color \n"), "ok\n");
+    assert_eq!(ask("get color\n"), "\n");
     assert!(ask("get\n").starts_with("expected"));
     let mut greedy = connect();
     greedy.write_all(&[b'x'; 1024]).expect("it reads");
     assert_eq!(greedy.read(&mut [0]).ok(), Some(0));
 
     // The client is connected, and sends nothing.
-    let pid = rustix::process::Pid::from_child(&server);
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
+    signal(&server, rustix::process::Signal::INT);
     assert_eq!(ask(""), "");
     let mut rest = String::new();
     output.read_to_string(&mut rest).expect("text");
-    assert_eq!(rest, "stopped\n");
+    assert_eq!(rest, "stopping (signal again to quit now)\nstopped\n");
     assert!(server.wait().expect("it ends").success());
     let mut errors = String::new();
     let stderr = server.stderr.as_mut().expect("it is piped");
@@ -593,4 +610,34 @@ fn the_server_answers_lines_and_ends_in_order() {
         errors.ends_with(": a line is too long, or has no end\n") && errors.lines().count() == 1,
         "{errors}"
     );
+}
+
+#[test]
+fn a_second_signal_ends_the_server_at_once() {
+    let (mut server, mut output, address) = start_key_value();
+    let mut client = BufReader::new(TcpStream::connect(address).expect("it listens"));
+    let set = format!("set long {}\n", "x".repeat(1000));
+    assert_eq!(ask(&mut client, &set), "ok\n");
+
+    // This client reads no answers, so the server has to wait for it.
+    let mut flood = TcpStream::connect(address).expect("it listens");
+    let flood = std::thread::spawn(move || {
+        let mut requests = (0_u64..).map(|number| format!("set number {number}\nget long\n"));
+        let _sent = requests.all(|request| flood.write_all(request.as_bytes()).is_ok());
+    });
+    let (mut number, mut repeats) = (String::new(), 0);
+    while repeats < 5000 {
+        let now = ask(&mut client, "get number\n");
+        let is_same = now == number && now != "no such key\n";
+        repeats = if is_same { repeats + 1 } else { 0 };
+        number = now;
+    }
+
+    signal(&server, rustix::process::Signal::INT);
+    let mut line = String::new();
+    output.read_line(&mut line).expect("text");
+    assert_eq!(line, "stopping (signal again to quit now)\n");
+    signal(&server, rustix::process::Signal::TERM);
+    assert_eq!(server.wait().expect("it ends").code(), Some(1));
+    flood.join().expect("a write fails");
 }
