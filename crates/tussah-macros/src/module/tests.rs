@@ -104,6 +104,14 @@ fn what_is_no_module() {
         "an output of a plain `fn` is `&impl Out<T>`",
     );
     check(
+        "fn run(&self, a: u64, out: impl Out<u64>) {}",
+        "an output of a plain `fn` is `&impl Out<T>`",
+    );
+    check(
+        "fn run(&self, out: Option<impl Out<u64>>, a: u64) {}",
+        "an output of a plain `fn` is `&impl Out<T>`",
+    );
+    check(
         "async fn run(&self, a: u64, out: &impl Out<u64>) {}",
         "an output of an `async fn` is `&impl AsyncOut<T>`",
     );

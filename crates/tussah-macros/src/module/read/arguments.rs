@@ -19,9 +19,13 @@ impl Port {
             Some(inner) => (inner, true),
             None => (of, false),
         };
-        if let Some((kind, item)) = out(inner) {
+        let referenced = match plain_type(inner) {
+            Type::Reference(reference) => Some(&*reference.elem),
+            _ => None,
+        };
+        if let Some((kind, item)) = out(referenced.unwrap_or(inner)) {
             let expected = if self.is_async { "AsyncOut" } else { "Out" };
-            if kind != expected {
+            if kind != expected || referenced.is_none() {
                 let what = if self.is_async {
                     "an `async fn`"
                 } else {
@@ -112,12 +116,9 @@ fn add(outputs: &mut Vec<Output>, output: Output) -> syn::Result<()> {
     Err(error)
 }
 
-/// Returns the trait and the item type of `&impl Out<T>` or `&impl AsyncOut<T>`.
+/// Returns the trait and the item type of `impl Out<T>` or `impl AsyncOut<T>`.
 fn out(of: &Type) -> Option<(&'static str, &Type)> {
-    let Type::Reference(reference) = plain_type(of) else {
-        return None;
-    };
-    let Type::ImplTrait(bounds) = plain_type(&reference.elem) else {
+    let Type::ImplTrait(bounds) = plain_type(of) else {
         return None;
     };
     bounds.bounds.iter().find_map(|bound| {
