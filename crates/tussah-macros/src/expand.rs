@@ -81,9 +81,11 @@ fn failed(error: &syn::Error, mut function: ItemFn) -> TokenStream {
     quote!(#error #[allow(dead_code)] #vis #sig {})
 }
 
-/// Keeps the user's function unchanged, inside a function that starts the runtime and calls it.
-/// Every return type of an `async fn` therefore works, and the compiler reports errors in the body
-/// as for a plain `async fn`.
+/// Keeps the user's function unchanged, inside a function that starts the runtime and calls it. The
+/// compiler therefore reports errors in the body as for a plain `async fn`.
+///
+/// The return value becomes an `ExitCode` on the worker that ran the body, so its type need not be
+/// `Send`. A function without a return type remains one, because `#[should_panic]` requires that.
 fn expand(entry: Entry, arguments: &Arguments, function: ItemFn) -> TokenStream {
     let ItemFn {
         mut attrs,
@@ -107,7 +109,19 @@ fn expand(entry: Entry, arguments: &Arguments, function: ItemFn) -> TokenStream 
         .span
         .close()
         .resolved_at(Span::call_site());
-    let run = quote_spanned!(end=> runtime.block_on_spawned(#ident()));
+    let (output, future) = match output {
+        ReturnType::Default => (None, quote_spanned!(end=> #ident())),
+        ReturnType::Type(_, of) => {
+            // An error about the return type is reported at the type.
+            let of = of.span().resolved_at(Span::call_site());
+            let report = quote_spanned! {of=>
+                ::std::process::Termination::report(#ident().await)
+            };
+            let output = quote!(-> ::std::process::ExitCode);
+            (Some(output), quote_spanned!(end=> async { #report }))
+        }
+    };
+    let run = quote_spanned!(end=> runtime.block_on_spawned(#future));
     quote! {
         #(#attrs)*
         #test

@@ -15,10 +15,12 @@ use crate::expand::Entry;
 
 /// Runs an `async fn main` as the first thread of a runtime.
 ///
-/// The body runs as a thread on the workers, and `main` waits for it. The return value of the body,
-/// and everything that the body holds across an `.await`, must therefore be `Send`.
-/// `Result<(), Box<dyn Error + Send + Sync>>` is a suitable return type. If the body panics, `main`
-/// panics.
+/// The body runs as a thread on the workers, and `main` waits for it. Everything that the body
+/// holds across an `.await` must therefore be `Send`. The return type need not be `Send`: it can be
+/// any type that a plain `main` can return, such as `Result<(), Box<dyn Error>>`. If the body
+/// panics, `main` panics.
+///
+/// The expanded `main` returns an `ExitCode` if the body has a return type.
 ///
 /// When the body returns, the runtime ends without a grace period: it drops other threads, and
 /// leaves work such as a file copy unfinished.

@@ -98,7 +98,7 @@ impl Handler for Answer {
 }
 
 #[tussah::main]
-async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
+async fn main() -> Result<(), Box<dyn Error>> {
     let address = std::env::args().nth(1);
     let listener = TcpListener::bind(address.as_deref().unwrap_or("127.0.0.1:7007"))?;
     let interrupted = signal(Signal::INT)?;

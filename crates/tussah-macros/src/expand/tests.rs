@@ -55,14 +55,14 @@ fn main_with_everything() {
         r#"
         /** Doc. */
         #[allow(unused)]
-        pub fn main() -> Result<(), E> {
+        pub fn main() -> ::std::process::ExitCode {
             async fn main() -> Result<(), E> { serve().await }
             let runtime = ::tussah::Runtime::builder()
                 .workers(3)
                 .name("web")
                 .build()
                 .unwrap_or_else(|error| ::core::panic!("cannot start the runtime: {error}"));
-            runtime.block_on_spawned(main())
+            runtime.block_on_spawned(async { ::std::process::Termination::report(main().await) })
         }
         "#,
     );

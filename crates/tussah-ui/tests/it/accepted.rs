@@ -14,7 +14,26 @@ async fn main() -> Result<(), std::num::ParseIntError> {
 
 #[test]
 fn main_has_a_result() {
-    assert_eq!(main(), Ok(()));
+    assert_eq!(main(), std::process::ExitCode::SUCCESS);
+}
+
+mod boxed {
+    #[tussah::main]
+    pub(super) async fn main() -> Result<(), Box<dyn std::error::Error>> {
+        "seven".parse::<u8>()?;
+        Ok(())
+    }
+}
+
+#[test]
+fn the_error_of_main_need_not_be_send() {
+    assert_eq!(boxed::main(), std::process::ExitCode::FAILURE);
+}
+
+#[tussah::test]
+async fn the_error_of_a_test_need_not_be_send() -> Result<(), Box<dyn std::error::Error>> {
+    "7".parse::<u8>()?;
+    Ok(())
 }
 
 /// Modules whose names and types are fragments of a macro.

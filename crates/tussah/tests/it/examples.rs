@@ -216,6 +216,15 @@ fn a_scheduler_of_ones_own_prints_both_means() {
 }
 
 #[test]
+fn main_prints_its_error() {
+    let output = example("echo_stages").arg("nowhere").output();
+    let output = output.expect("the example starts");
+    assert_eq!(output.status.code(), Some(1));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.starts_with("Error: "), "{errors}");
+}
+
+#[test]
 fn a_server_of_two_stages_numbers_lines() {
     let mut command = example("echo_stages");
     let server = command.arg("127.0.0.1:0").stdout(Stdio::piped()).spawn();
