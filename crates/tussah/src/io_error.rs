@@ -11,7 +11,8 @@ use std::io;
 /// contains an `OpError`. A few functions, such as the `try_` functions of sockets, return errors
 /// without an `OpError`. The [`io::Error`] has the same [`kind`](io::Error::kind) as the system's
 /// error. The error number is in the `OpError`, because an [`io::Error`] cannot carry both a number
-/// and a message.
+/// and a message. The `Debug` form of an `OpError` is its message, because `main` prints this form
+/// of an error that it returns.
 ///
 /// # Examples
 /// ```
@@ -23,10 +24,10 @@ use std::io;
 /// assert_eq!(error.to_string(), "connect to 127.0.0.1:1: Connection refused (os error 111)");
 /// let error = OpError::of(&error).expect("the system reported it");
 /// assert_eq!((error.operation(), error.raw_os_error()), ("connect to", Some(111)));
+/// assert_eq!(format!("{error:?}"), error.to_string());
 /// # })).expect("no panic");
 /// # std::io::Result::Ok(())
 /// ```
-#[derive(Debug)]
 pub struct OpError {
     operation: &'static str,
     object: String,
@@ -63,6 +64,12 @@ impl OpError {
 impl fmt::Display for OpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}: {}", self.operation, self.object, self.source)
+    }
+}
+
+impl fmt::Debug for OpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

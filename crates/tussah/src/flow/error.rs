@@ -6,8 +6,9 @@ use tussah_weave::suggest;
 
 use crate::stage::BuildError;
 
-/// An error from creating or using a graph.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// An error from creating or using a graph. Its `Debug` form is its message, because `main` prints
+/// this form of an error that it returns.
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GraphError {
     /// The graph already has an instance with this name.
@@ -185,6 +186,12 @@ impl fmt::Display for GraphError {
             Self::Source { instance, why } => write!(f, "the source `{instance}` failed: {why}"),
             Self::Stage(error) => error.fmt(f),
         }
+    }
+}
+
+impl fmt::Debug for GraphError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -191,6 +191,7 @@ fn items_of_several_edges_can_be_cloned() {
 fn an_output_needs_an_edge() {
     let error = error_of(|graph| graph.add::<Pass>("pass", Args::new()));
     assert_eq!(error.to_string(), "the port `pass.out` has no edge");
+    assert_eq!(format!("{error:?}"), error.to_string());
 }
 
 #[test]
