@@ -194,4 +194,6 @@ mod guide {
     struct Operations;
     #[doc = include_str!("../../../docs/graphs.md")]
     struct GraphsInDetail;
+    #[doc = include_str!("../../../docs/modules.md")]
+    struct StandardModules;
 }
