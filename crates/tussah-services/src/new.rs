@@ -17,6 +17,15 @@ const FILES: &[(&str, &str)] = &[
     (".gitignore", "/target\n"),
 ];
 
+/// The keywords of Rust, as `cargo new` lists them.
+const KEYWORDS: &[&str] = &[
+    "Self", "abstract", "as", "async", "await", "become", "box", "break", "const", "continue",
+    "crate", "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "if", "impl",
+    "in", "let", "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref",
+    "return", "self", "static", "struct", "super", "trait", "true", "try", "type", "typeof",
+    "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
+];
+
 /// Create a cargo project with a module, a graph in Weave, and a test.
 #[derive(Args)]
 pub struct Arguments {
@@ -56,6 +65,10 @@ fn create(arguments: &Arguments) -> Result<(), String> {
             "the name {name:?} is not one of a cargo package: expected letters, digits, `-` and `_`"
         ));
     }
+    if let Some(reason) = refusal(name) {
+        let error = format!("the project cannot have the name {name:?}: {reason}");
+        return Err(error);
+    }
     let dependency = dependency(arguments.tussah.as_deref())?;
     // An existing directory is an error, so that no file is overwritten.
     let made = |path: &Path, result: io::Result<()>| {
@@ -71,6 +84,18 @@ fn create(arguments: &Arguments) -> Result<(), String> {
         made(&path, fs::write(&path, text))?;
     }
     Ok(())
+}
+
+/// Returns the reason why a project cannot have the name of a package.
+fn refusal(name: &str) -> Option<&'static str> {
+    match name {
+        "tussah" | "tussah-core" | "tussah-macros" | "tussah-weave" => {
+            Some("it depends on a package with this name")
+        }
+        "build" | "deps" | "examples" | "incremental" | "test" => Some("cargo reserves it"),
+        keyword if KEYWORDS.contains(&keyword) => Some("it is a keyword of Rust"),
+        _ => None,
+    }
 }
 
 /// Returns the location of tussah in the form of a dependency in Cargo.toml.

@@ -410,6 +410,15 @@ fn new_makes_a_project() {
         &["new", "9x"],
         "error: the name \"9x\" is not one of a cargo package",
     );
+    let refused = |name, reason| {
+        let expected = format!("error: the project cannot have the name \"{name}\": {reason}\n");
+        check(&["new", name], &expected);
+        assert!(!path.join(name).exists());
+    };
+    refused("tussah", "it depends on a package with this name");
+    refused("tussah-core", "it depends on a package with this name");
+    refused("fn", "it is a keyword of Rust");
+    refused("build", "cargo reserves it");
     check(
         &["new", "b", "--tussah", "/none"],
         "error: there is no crate in /none",
