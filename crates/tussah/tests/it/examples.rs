@@ -551,6 +551,7 @@ fn the_guide_counts_the_lines_of_the_graphs() {
 
 /// The test of the example runs here, too.
 #[path = "../../examples/key_value.rs"]
+#[allow(dead_code)]
 mod key_value;
 
 #[test]
