@@ -7,8 +7,8 @@ use crate::flow::{Out, module};
 
 /// Logs each item with `tracing`, at level info and with the target `tussah::modules`.
 ///
-/// `tussah run` prints the log to standard error. Your own programs need a subscriber, such as one
-/// from the crate `tracing-subscriber`.
+/// The command `run` prints the log to standard error. A program that starts graphs itself needs a
+/// subscriber, such as one from the crate `tracing-subscriber`.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|

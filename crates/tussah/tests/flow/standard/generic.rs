@@ -275,7 +275,8 @@ fn a_wrong_field_is_an_error_of_the_instance() {
     check("Filter(field: \"size\", at_least: 1)", fields);
     check("Split(by: \"size\")", fields);
     check("Filter(field: \"bytes\")", "there is no condition");
-    check("Split(by: \"bytes\", flows: 0)", "`flows` is 0");
+    let flows = "`flows` of `Split` is 0: expected at least 1";
+    check("Split(by: \"bytes\", flows: 0)", flows);
 }
 
 /// Sends numbers in two flows, and ends these.
