@@ -25,16 +25,10 @@
 //!   slack. C and S may change, so the controller occasionally tries half or twice the number and
 //!   compares again. After an unsuccessful trial, it waits twice as long before the next one.
 //!
-//! # Known waits
-//! A stage measures how long its handlers wait for permits of a [`Limit`](crate::sync::Limit), and
-//! how many of them do. If half of an excess waits for permits, and nearly all events need one
-//! ([`common`]), the permits are scarce: the controller goes from free to held without a trial. S
-//! does not include these waits. While handlers wait for permits, more events in service cannot
-//! complete more events, so the controller makes no trials.
-//!
-//! All decisions count events over time. Only S uses service times, and only at almost no load:
-//! while most services are still running, only the short ones have ended, so the mean of their
-//! times would be too low. [`pace`] describes the comparison and related work.
+//! [`common`] describes the use of known waits, those for permits of a limit. All other decisions
+//! count events over time. Only S uses service times, and only at almost no load: while most
+//! services are still running, only the short ones have ended, so the mean of their times would be
+//! too low. [`pace`] describes the comparison and related work.
 
 mod asked;
 mod common;

@@ -336,8 +336,7 @@ impl<E> State<E> {
         self.counts.service_ns += service_ns;
         let held_up_ns = share(std::mem::take(&mut run.held_up_ns));
         self.counts.held_up_ns += held_up_ns;
-        let limited_ns = share(std::mem::take(&mut run.limited_ns));
-        self.counts.limited_ns += limited_ns;
+        self.counts.limited_ns += share(std::mem::take(&mut run.limited_ns));
         self.counts.permits += std::mem::take(&mut run.permits).min(finished);
         if batches > 0 {
             let own_s = service_ns.saturating_sub(held_up_ns) as f64 / 1e9;

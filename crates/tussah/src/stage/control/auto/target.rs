@@ -24,9 +24,10 @@ use crate::stage::event::Class;
 ///
 /// If nearly all events need a permit of a [`Limit`](crate::sync::Limit), the stage measures the
 /// waits for permits, and the controller knows when they are scarce. To detect any other scarce
-/// resource, the controller varies the number of events in service, and compares the resulting throughputs. The
-/// comparison takes a few dozen completions and about three service times. If fewer than about 20
-/// events complete in a period as long as the target, the result comes too late to help much.
+/// resource, the controller varies the number of events in service, and compares the resulting
+/// throughputs. The comparison takes a few dozen completions and about three service times. If
+/// fewer than about 20 events complete in a period as long as the target, the result comes too late
+/// to help much.
 ///
 /// In some stages, the service time alone exceeds the target. Let t be the 90th percentile of the
 /// service time while no resource is scarce. If t exceeds half of the target, the *effective

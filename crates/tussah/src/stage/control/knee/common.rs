@@ -1,4 +1,10 @@
-//! The share of events that need a permit of an exhausted limit.
+//! Known waits, and the share of events that need a permit of a scarce limit.
+//!
+//! A stage measures how long its handlers wait for permits of a [`Limit`](crate::sync::Limit), and
+//! how many of them do. If half of an excess waits for permits, and nearly all events need one, the
+//! permits are scarce: the controller goes from free to held without a trial. S does not include
+//! these waits. While handlers wait for permits, more events in service cannot complete more
+//! events, so the controller makes no trials.
 //!
 //! Servlets that wait for permits do not show that the permits hold back all events. If one event
 //! in ten needs a permit, the others need more servlets, not fewer. The events in service do not
