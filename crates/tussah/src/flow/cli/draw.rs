@@ -59,9 +59,11 @@ impl DrawArguments {
             let wanted = self.graph.as_deref().unwrap_or("a graph");
             no_graph(source, &checked.graphs, wanted)
         })?;
+        // In one figure, a box without a mark would be either a serial module or an unknown one.
+        let modules = Some(modules).filter(|modules| !modules.is_open);
         let drawn = match self.dot {
-            true => draw::dot(graph, Some(modules)),
-            false => draw::svg(graph, Some(modules)),
+            true => draw::dot(graph, modules),
+            false => draw::svg(graph, modules),
         };
         match &self.output {
             None => print(&drawn),

@@ -275,8 +275,6 @@ fn a_wrong_field_is_an_error_of_the_instance() {
     check("Filter(field: \"size\", at_least: 1)", fields);
     check("Split(by: \"size\")", fields);
     check("Filter(field: \"bytes\")", "there is no condition");
-    let flows = "`flows` of `Split` is 0: expected at least 1";
-    check("Split(by: \"bytes\", flows: 0)", flows);
 }
 
 /// Sends numbers in two flows, and ends these.
