@@ -61,6 +61,7 @@ pub fn check(file: &File, modules: Option<&Modules>) -> Checked {
         broken.extend(is_broken.then_some(index));
         built.insert(index, graph);
     }
+    broken.extend((0..file.graphs.len()).filter(|index| !built.contains_key(index)));
     // A recursive graph is not built; it stands there empty.
     let graphs: Vec<Graph> = (0..file.graphs.len())
         .map(|index| {

@@ -63,7 +63,7 @@ impl Domain {
                 false => Err(or(&self.words)),
             };
         }
-        let Some(number) = number(value) else {
+        let Some(number) = value.number() else {
             return Ok(());
         };
         let shown = |number| of_kind(&value.kind(), number);
@@ -85,16 +85,6 @@ impl Domain {
         };
         let near = suggest::nearest(text, self.words.iter().map(String::as_str))?;
         Some(format!("did you mean \"{near}\"?"))
-    }
-}
-
-/// Returns the number in a value.
-fn number(value: &Value) -> Option<f64> {
-    match value {
-        Value::Count(number) | Value::Size(number) => Some(*number as f64),
-        Value::Number(number) | Value::Rate(number) => Some(*number),
-        Value::Duration(time) => Some(time.as_secs_f64()),
-        _ => None,
     }
 }
 

@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
+use crate::expr::LONG;
+
 /// Bound, in levels: the maximum depth of a type; a deeper one is an error. Deeper types are not
 /// written by hand, and the parser recurses.
 const DEPTH_MAX: usize = 32;
@@ -87,6 +89,11 @@ impl Type {
         is_same_name(&self.name, &other.name)
             && self.args.len() == other.args.len()
             && (self.args.iter().zip(&other.args)).all(|(one, other)| one.fits(other))
+    }
+
+    /// Returns the number of names in the type. A long name counts as several.
+    pub(crate) fn size(&self) -> usize {
+        1 + self.name.len() / LONG + self.args.iter().map(Self::size).sum::<usize>()
     }
 
     /// Replaces names without arguments.

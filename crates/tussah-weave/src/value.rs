@@ -193,6 +193,18 @@ impl Value {
         }
     }
 
+    /// Returns the number in the value: of items, bytes, seconds, or items per second. Returns
+    /// `None` if the value is not a number.
+    #[must_use]
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Self::Count(number) | Self::Size(number) => Some(*number as f64),
+            Self::Number(number) | Self::Rate(number) => Some(*number),
+            Self::Duration(time) => Some(time.as_secs_f64()),
+            _ => None,
+        }
+    }
+
     /// Returns the text in the value, or an empty string if the value is not a text.
     pub(crate) fn text(&self) -> &str {
         match self {

@@ -16,9 +16,9 @@ use crate::value::{Kind, Value};
 /// is an error, because graphs inside graphs multiply.
 pub(super) const PARTS_MAX: usize = 4096;
 
-/// Bound, in instances and edges: the maximum of all graphs inside other graphs of a file; a long
-/// name or text counts as several. More are an error, because each graph contains copies of all
-/// graphs inside it.
+/// Bound, in instances and edges: the maximum of all graphs inside other graphs of a file; long
+/// texts, expressions and types count as several. More are an error, because each graph contains
+/// copies of all graphs inside it.
 pub(super) const COPIED_MAX: usize = 262_144;
 
 /// A graph while it is built.

@@ -7,6 +7,7 @@ use crate::expr::{Expr, LONG};
 use crate::graph::{
     Arg, Boundary, Edge, Graph, Group, Limit, Node, Param, PortRef, Shards, Shed, Via,
 };
+use crate::types::Type;
 
 /// Returns the value of each parameter of a graph: the argument or the default.
 pub(super) fn arg_values(args: &[Arg], params: &[Param]) -> Vec<(String, Expr)> {
@@ -46,15 +47,30 @@ pub(super) fn parts(graph: &Graph) -> usize {
         + 1
 }
 
-/// Returns the number of parts that an expansion copies. A part with long texts counts as several.
-pub(super) fn size(graph: &Graph) -> usize {
+/// Returns the number of parts that an expansion copies, without their expressions. A part with
+/// long texts or types counts as several.
+fn size(graph: &Graph) -> usize {
+    let ports = |boundaries: &[Boundary]| -> usize {
+        let ports = boundaries.iter();
+        ports.map(|it| it.port.len() + it.inner.port.len()).sum()
+    };
     let nodes = graph.nodes.iter().map(|node| {
-        let args = node.args.iter().map(|arg| arg.value.size());
-        let texts = node.name.len() + node.module.len() + node.doc.len();
-        args.sum::<usize>() + texts / LONG
+        let by = node.shards.as_ref().and_then(|shards| shards.by.as_ref());
+        let texts = [&node.name, &node.module, &node.doc].into_iter().chain(by);
+        let names = node.args.iter().filter_map(|arg| arg.name.as_ref());
+        texts.chain(names).map(String::len).sum::<usize>()
     });
-    let groups = graph.groups.iter().map(|group| group.name.len() / LONG);
-    parts(graph) + nodes.sum::<usize>() + groups.sum::<usize>()
+    let edges = graph.edges.iter();
+    let edges = edges.map(|edge| edge.from.port.len() + edge.to.port.len());
+    let groups = graph.groups.iter().map(|group| {
+        let names = group.name.len() + group.graph.len();
+        names + ports(&group.inputs) + ports(&group.outputs)
+    });
+    let texts = nodes.chain(edges).chain(groups).sum::<usize>();
+    let texts = texts + ports(&graph.inputs) + ports(&graph.outputs);
+    let types = graph.nodes.iter().flat_map(|node| &node.types);
+    let types = types.chain(graph.edges.iter().flat_map(|edge| &edge.item));
+    parts(graph) + texts / LONG + types.map(Type::size).sum::<usize>()
 }
 
 /// The conversion of the parts of an inner graph into parts of the outer graph.
@@ -76,15 +92,18 @@ pub(super) struct Expanded {
     pub(super) outputs: Vec<Boundary>,
     /// The size of the largest expression.
     pub(super) size_max: usize,
+    /// The size of all parts.
+    pub(super) size: usize,
 }
 
 impl Expansion<'_> {
     /// Returns the parts of an inner graph.
     pub(super) fn expand(&self, inner: &Graph) -> Expanded {
-        let mut size_max = 0;
+        let (mut size_max, mut size) = (0, size(inner));
         let mut expr = |expr: &Expr| {
             let expr = expr.substitute(&|name| find(&self.args, name));
             size_max = size_max.max(expr.size());
+            size += expr.size();
             expr
         };
         let nodes = inner
@@ -145,6 +164,7 @@ impl Expansion<'_> {
             inputs,
             outputs,
             size_max,
+            size,
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::args::{Wanted, given_twice};
 use super::build::{Builder, COPIED_MAX, PARTS_MAX};
-use super::expand::{Expansion, arg_values, parts, size};
+use super::expand::{Expansion, arg_values, parts};
 use super::scope::{Content, Place};
 use super::{Checker, Target};
 use crate::diagnostic::Diagnostic;
@@ -207,14 +207,6 @@ impl Builder<'_, '_> {
         if self.checker.diagnostics.len() > errors && self.is_broken {
             return Content::Unknown;
         }
-        self.checker.copied += size(inner);
-        if self.checker.copied > COPIED_MAX {
-            let message = format!(
-                "the graphs inside other graphs have more than {COPIED_MAX} instances and edges"
-            );
-            self.report_once(instance.name.span, &message);
-            return Content::Unknown;
-        }
         let expansion = Expansion {
             name: &instance.name.text,
             args: arg_values(&args, &inner.params),
@@ -225,6 +217,14 @@ impl Builder<'_, '_> {
         if expanded.size_max > EXPR_SIZE_MAX {
             let message = "the arguments of this graph become too large inside it";
             self.report(Diagnostic::error(instance.span, message));
+            return Content::Unknown;
+        }
+        self.checker.copied += expanded.size;
+        if self.checker.copied > COPIED_MAX {
+            let message = format!(
+                "the graphs inside other graphs have more than {COPIED_MAX} instances and edges"
+            );
+            self.report_once(instance.name.span, &message);
             return Content::Unknown;
         }
         let start = self.graph.nodes.len();

@@ -291,13 +291,30 @@ fn copies_of_graphs_are_bounded() {
     let error = "the graphs inside other graphs have more than 262144 instances and edges";
     assert_eq!(of_chain(200), [""; 0]);
     assert_eq!(of_chain(2000), [error]);
-    // A long name counts as several.
+    let of_copies = |inner: &str| {
+        let copies =
+            (0..2000).map(|number| format!(" graph B{number}() {{ a = A() in -> a -> out }}"));
+        let text = format!("use M graph A() {{ {inner} }}") + &copies.collect::<String>();
+        let checked = check(&parse(&text).file, None);
+        let errors = checked.diagnostics.iter().filter(|it| it.is_error());
+        errors
+            .map(|error| error.message.clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of_copies("a = M() in -> a -> out"), [""; 0]);
+    // Long names, types and expressions count as several.
     let long = "n".repeat(10_000);
-    let nested = format!("use M graph A() {{ {long} = M() in -> {long} -> out }}");
-    let copies = (0..2000).map(|number| format!(" graph B{number}() {{ a = A() in -> a -> out }}"));
-    let checked = check(&parse(&(nested + &copies.collect::<String>())).file, None);
-    let messages: Vec<_> = checked.diagnostics.iter().map(|it| &it.message).collect();
-    assert_eq!(messages, [error]);
+    let types = "u8, ".repeat(200);
+    let sum = "1 + ".repeat(90);
+    for inner in [
+        format!("{long} = M() in -> {long} -> out"),
+        format!("a = M() in -> a a.{long} -> out"),
+        format!("a = M<({types})>() in -> a -> out"),
+        format!("a = M({sum} 1) in -> a -> out"),
+        format!("a = M() in -> a via queue({sum} 1) a -> out"),
+    ] {
+        assert_eq!(of_copies(&inner), [error]);
+    }
 }
 
 #[test]

@@ -327,7 +327,7 @@ fn an_input_is_checked() {
 }
 
 /// Panics while it is made.
-struct Unmade;
+pub(super) struct Unmade;
 
 #[module]
 impl Unmade {

@@ -4,24 +4,14 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use clap::{FromArgMatches as _, Subcommand as _};
+use tussah::flow::Modules;
 use tussah::flow::cli::{GraphCommand, Others, Program};
-use tussah::flow::{Modules, module};
 use tussah::modules::{Logger, Timer};
+
+use super::build::Unmade;
 
 /// The arguments of the process that a test starts, one a line.
 const ARGUMENTS: &str = "TUSSAH_TEST_GRAPH_COMMAND";
-
-/// Panics while it is made.
-struct Unmade;
-
-#[module]
-impl Unmade {
-    fn init() -> Self {
-        panic!("it cannot be made")
-    }
-
-    fn run(&self, _number: u64) {}
-}
 
 /// Not a test: the process that [`graph_command`] starts.
 #[test]

@@ -65,8 +65,11 @@ impl<T: Fields + Clone + Send + 'static> Filter<T> {
 impl<T> Filter<T> {
     fn fits(&self, value: &Value) -> bool {
         let has_range = self.at_least.is_finite() || self.at_most.is_finite();
-        let is_in_range =
-            || number(value).is_some_and(|it| self.at_least <= it && it <= self.at_most);
+        let is_in_range = || {
+            value
+                .number()
+                .is_some_and(|it| self.at_least <= it && it <= self.at_most)
+        };
         self.is.as_ref().is_none_or(|is| text(value) == *is) && (!has_range || is_in_range())
     }
 }
@@ -76,18 +79,5 @@ pub(super) fn text(value: &Value) -> String {
     match value {
         Value::Text(text) | Value::Path(text) | Value::Address(text) => text.clone(),
         other => other.to_string(),
-    }
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "a bound of a range is a float, too"
-)]
-fn number(value: &Value) -> Option<f64> {
-    match value {
-        Value::Count(number) | Value::Size(number) => Some(*number as f64),
-        Value::Number(number) | Value::Rate(number) => Some(*number),
-        Value::Duration(time) => Some(time.as_secs_f64()),
-        _ => None,
     }
 }
