@@ -22,6 +22,10 @@ use crate::stage::event::Class;
 /// keep this resource busy. Other events wait in the queue, and `Predict` admits as many as the
 /// scarce resource can serve in time.
 ///
+/// The handlers of a blocking stage count as waiting, because the stage does not know how long its
+/// OS threads compute. If no resource is scarce, the number of threads follows the load, because an
+/// OS thread is expensive. A scarce resource may also be the CPU.
+///
 /// If nearly all events need a permit of a [`Limit`](crate::sync::Limit), the stage measures the
 /// waits for permits, and the controller knows when they are scarce. To detect any other scarce
 /// resource, the controller varies the number of events in service, and compares the resulting
@@ -164,13 +168,17 @@ impl Controller for AutoTarget {
         self.is_scarce = false;
         self.switch
             .would_have(settings.servlets.unwrap_or(sample.servlets.target));
-        if mode != Mode::Off && !sample.blocking && (self.servlets.waits() || unknown) {
+        if mode != Mode::Off && (self.servlets.waits() || unknown) {
             let asked = self.knee.sample(sample);
             let servlets = asked.servlets;
-            self.switch.would_have(servlets);
-            if mode == Mode::On {
-                (settings.servlets, settings.why) = (Some(servlets), asked.why);
-                self.is_scarce = asked.scarce.is_some();
+            // An event may start an OS thread, so a blocking stage has only as many servlets as its
+            // load needs.
+            if asked.scarce.is_some() || !sample.blocking {
+                self.switch.would_have(servlets);
+                if mode == Mode::On {
+                    (settings.servlets, settings.why) = (Some(servlets), asked.why);
+                    self.is_scarce = asked.scarce.is_some();
+                }
             }
             let limit = asked.scarce.map(|scarce| Limit { scarce, servlets });
             self.admission.limit(self.knee.target_ns(), limit);

@@ -96,7 +96,10 @@ impl Pace {
         self.times_ns += own_ns(sample);
         self.squares += sample.service_squares * 1e18;
         self.limited_ns += sample.limited_ns as f64;
-        self.compute_ns += sample.compute_ns as f64;
+        // In a blocking stage, the part of the time that an OS thread computes is not known.
+        if !sample.blocking {
+            self.compute_ns += sample.compute_ns as f64;
+        }
         self.able_ns += sample.interval_ns as f64 * sample.workers as f64;
         self.last = sample.servlets.busy as f64;
         if self.ns == 0.0 {

@@ -97,6 +97,37 @@ fn a_stage_that_begins_in_overload_is_controlled_too() {
     assert!(good[0] > 0.88 * 4.0 * 800.0, "{}", good[0]);
 }
 
+/// A blocking stage starts with one OS thread and may have 400. The scarce resource is eight
+/// permits, or two CPUs.
+#[test]
+fn a_blocking_stage_has_only_the_threads_that_a_scarce_resource_needs() {
+    let blocking = |simulation: Simulation| Simulation {
+        blocking: true,
+        servlets: 1,
+        servlets_max: 400,
+        ..simulation
+    };
+    let computing = |load| Simulation {
+        permits: Vec::new(),
+        services: vec![(0, Service::computing(Distribution::Exponential(2.5e6)))],
+        ..permits(load)
+    };
+    for load in [1.4, 3.0, 10.0] {
+        for simulation in [permits(load), computing(load)] {
+            let goods: f64 = (1..=4)
+                .map(|seed| {
+                    let (good, _, ticks) =
+                        run(&blocking(simulation.clone()), seed, SECOND, TARGET_NS);
+                    let servlets = ticks.last().expect("there are ticks").servlets;
+                    assert!((2..=64).contains(&servlets), "{servlets} at {load}");
+                    good[0] / (3.0 * 800.0)
+                })
+                .sum();
+            assert!(goods / 4.0 > 0.88, "{} at {load} times", goods / 4.0);
+        }
+    }
+}
+
 /// Returns the number of events that the default controllers reject.
 fn rejected(simulation: &Simulation, target: Duration, seed: u64) -> u64 {
     let mut rejected = 0;
