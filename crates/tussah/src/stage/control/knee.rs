@@ -25,26 +25,39 @@
 //!   slack. C and S may change, so the controller occasionally tries half or twice the number and
 //!   compares again. After an unsuccessful trial, it waits twice as long before the next one.
 //!
-//! [`common`] describes the use of known waits, those for permits of a limit. All other decisions
-//! count events over time. Only S uses service times, and only at almost no load: while most
+//! # Doubts about S
+//! The first services that end may be the short ones, and S is then too low. As long as many more
+//! services have begun than ended, the estimate is *young*. In a new stage without scarcity, X grows
+//! with N; with scarcity, X stays the same while N grows. So a young estimate leads to a trial only
+//! if X stays the same, and is replaced when N is steady. In a trial, a throughput that falls with N
+//! shows early that nothing is scarce.
+//!
+//! If a stage starts in overload, S may be too high instead, and hide all scarcity. So if the stage
+//! refuses events for a while and nothing is known to be scarce, the controller tries half the
+//! number, with the same pauses.
+//!
+//! [`common`] describes the use of known waits, those for permits of a limit. S never includes them.
+//! All other decisions count events over time. Only S uses service times, and only at almost no load: while most
 //! services are still running, only the short ones have ended, so the mean of their times would be
 //! too low. [`pace`] describes the comparison and related work.
 
 mod asked;
 mod common;
 mod excess;
+mod held;
 mod history;
 mod learned;
 mod pace;
 #[cfg(test)]
 mod tests;
+mod trial;
 mod unloaded;
 
 pub(super) use self::asked::{Asked, Scarce};
 use self::common::Common;
-use self::history::History;
+use self::history::{History, Mark};
 pub(super) use self::learned::Learned;
-use self::pace::{Pace, Verdict};
+use self::pace::Pace;
 use self::unloaded::Unloaded;
 use super::{Sample, Why};
 
@@ -91,11 +104,12 @@ enum Phase {
     Free,
     /// The number in service has changed from `before`, and some of the events that started before
     /// the change are still in service. `known` is the throughput with `before`, if it was
-    /// measured, and `old` is the throughput in this phase.
+    /// measured, and `old` is the throughput in this phase, which begins at `from`.
     Turn {
         before: f64,
         known: Option<Pace>,
         old: Pace,
+        from: Mark,
     },
     /// The throughput is being compared with the earlier throughput.
     Probe { before: f64, pace: Pace },
@@ -122,6 +136,10 @@ pub(super) struct Knee {
     /// The windows until the next trial, and the pause after the next unsuccessful trial.
     rest: f64,
     rest_next: f64,
+    /// The throughput while events are refused in the free phase, and the windows until the next
+    /// trial of whether fewer in service do as much.
+    refusing: Pace,
+    refusing_rest: f64,
     /// True if a comparison has shown that a resource is scarce, since the first reduction.
     shown: bool,
     /// True if the last trial used more servlets, not fewer.
@@ -144,6 +162,8 @@ impl Knee {
             pace: Pace::default(),
             rest: 0.0,
             rest_next: 0.0,
+            refusing: Pace::default(),
+            refusing_rest: REST_MIN,
             shown: false,
             tried_more: true,
             calm_ns: 0.0,
@@ -171,7 +191,8 @@ impl Knee {
         self.target_ns = self.unloaded.effective_target_ns();
         let max = sample.servlets.max.max(1) as f64;
         let busy = sample.servlets.busy as f64;
-        if matches!(self.phase, Phase::Free) && !self.finds_excess(sample) {
+        let is_free = matches!(self.phase, Phase::Free);
+        if is_free && !self.finds_excess(sample) && !self.doubts(sample) {
             return self.asked(sample);
         }
         let full = busy >= FULL * self.servlets;
@@ -182,27 +203,11 @@ impl Knee {
         if full {
             self.pace.add(sample);
         }
+        if self.finds_permits() {
+            return self.asked(sample);
+        }
         match self.phase {
-            Phase::Turn {
-                before,
-                known,
-                mut old,
-            } => {
-                old.add(sample);
-                self.phase = Phase::Turn { before, known, old };
-                // Old events that take long may hold the servlets.
-                if let Some(known) = known.filter(|known| self.falls(before, known)) {
-                    self.compare(before, &known, max);
-                    return self.asked(sample);
-                }
-                let turned = busy == self.servlets && sample.fresh_batches > 0;
-                if turned && old.batches >= OLD_MIN {
-                    let steady = known.filter(|known| !known.only_begins(&old));
-                    let pace = steady.unwrap_or(old);
-                    self.phase = Phase::Probe { before, pace };
-                    self.pace = Pace::default();
-                }
-            }
+            Phase::Turn { .. } => self.turns(sample, max),
             Phase::Probe { before, pace } if full => self.compare(before, &pace, max),
             Phase::Held => self.follow(max),
             Phase::Free | Phase::Probe { .. } => {}
@@ -227,9 +232,10 @@ impl Knee {
     /// Records a sample. Returns it with the waits for permits, if they are the waits of all
     /// events.
     fn note<'s>(&mut self, sample: &Sample<'s>) -> Sample<'s> {
+        let permits_ns = sample.limited_ns as f64;
         let sample = self.common.only(sample);
         let spacing_ns = self.unloaded.mean_ns().max(self.target_ns) / MARKS;
-        self.history.note(&sample, spacing_ns);
+        self.history.note(&sample, permits_ns, spacing_ns);
         sample
     }
 
@@ -273,130 +279,10 @@ impl Knee {
         self.unloaded.restart(&self.history);
     }
 
-    /// Changes the number in service, to compare the throughput.
-    fn turn(&mut self, servlets: f64, known: Option<Pace>, max: f64) {
-        let before = self.servlets;
-        self.servlets = servlets.clamp(1.0, max).round();
-        self.phase = Phase::Turn {
-            before,
-            known,
-            old: Pace::default(),
-        };
-        self.pace = Pace::default();
-        self.why = if self.servlets < before {
-            Why::TriesFewer
-        } else {
-            Why::TriesMore
-        };
-    }
-
     fn hold(&mut self, servlets: f64, why: Why) {
         self.servlets = servlets;
         self.phase = Phase::Held;
         self.pace = Pace::default();
         self.why = why;
-    }
-
-    /// Restores the number after an unsuccessful trial, and doubles the pause before the next.
-    fn take_back(&mut self, before: f64, why: Why) {
-        self.rest = self.rest_next;
-        self.rest_next = (2.0 * self.rest_next).min(REST_MAX);
-        self.hold(before, why);
-    }
-
-    /// Returns whether fewer servlets than `before` do far less.
-    fn falls(&self, before: f64, old: &Pace) -> bool {
-        self.servlets < before && self.pace.falls(old)
-    }
-
-    /// Compares the throughput with the throughput of `before` servlets.
-    fn compare(&mut self, before: f64, old: &Pace, max: f64) {
-        let pace = self.pace;
-        let falls = self.falls(before, old);
-        let scarce = match pace.compare(old) {
-            _ if falls => false,
-            Verdict::Unknown => return,
-            // Twice the number shows as much as all of it, and costs less if a resource is scarce.
-            Verdict::OldUnsure => {
-                return self.turn(before.min(2.0 * self.servlets), Some(pace), max);
-            }
-            Verdict::Scarce => true,
-            Verdict::Proportional => false,
-        };
-        self.rate = pace.per_ns();
-        self.shown |= scarce;
-        let more = self.servlets > before;
-        match (scarce, more) {
-            (false, _) => {
-                self.unloaded.at_least(if falls {
-                    pace.pending_ns()
-                } else {
-                    pace.mean_ns()
-                });
-                if more {
-                    self.turn(2.0 * self.servlets, Some(pace), max);
-                } else if self.shown {
-                    self.take_back(before, Why::FewerDoLess);
-                } else {
-                    // Services take longer now. That alone does not mean scarcity.
-                    self.free(Why::FewerDoLess);
-                }
-            }
-            (true, true) => self.take_back(before, Why::MoreDoNoMore),
-            (true, false) => {
-                self.unloaded.at_most(self.servlets / self.rate);
-                let wanted = self.wanted();
-                if wanted < CUT.1 * self.servlets {
-                    self.turn(wanted.max(CUT_LATER * self.servlets), Some(pace), max);
-                } else {
-                    self.rest = self.rest_next;
-                    self.hold(self.servlets, Why::MoreDoNoMore);
-                }
-            }
-        }
-    }
-
-    /// Follows the rate of the scarce resource.
-    fn follow(&mut self, max: f64) {
-        let (pace, servlets) = (self.pace, self.servlets);
-        if pace.batches < RATE.max(servlets) {
-            return;
-        }
-        self.rate = pace.per_ns();
-        let is_known = pace.lacks_permits();
-        let (service_ns, why) = if is_known {
-            (pace.mean_ns(), Why::PermitsInUse)
-        } else {
-            (servlets / self.rate, Why::MoreDoNoMore)
-        };
-        self.unloaded.lower(service_ns);
-        let wanted = if is_known {
-            self.wanted_beyond(service_ns)
-        } else {
-            self.wanted()
-        };
-        let doubt = 2.0 / pace.batches.sqrt();
-        self.rest -= 1.0;
-        if wanted > servlets * 1.05 {
-            let servlets = wanted.min(1.5 * servlets).ceil().min(max);
-            self.hold(servlets, why);
-        } else if wanted < servlets * (1.0 - doubt).min(0.8) && servlets > 1.0 {
-            let fewer = wanted.max(0.5 * servlets).round().min(servlets - 1.0);
-            if is_known {
-                self.hold(fewer, why);
-            } else {
-                self.turn(fewer, Some(pace), max);
-            }
-        } else if !is_known && self.rest <= 0.0 && pace.batches >= 2.0 * RATE {
-            self.tried_more = !self.tried_more;
-            let short = service_ns < self.unloaded.own_target_ns() / 4.0;
-            if self.tried_more || short || servlets < SERVLETS_MIN {
-                self.turn(2.0 * servlets, Some(pace), max);
-            } else {
-                self.turn(0.5 * servlets, Some(pace), max);
-            }
-        } else if pace.batches > pace::ENOUGH {
-            self.hold(servlets, self.why);
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! The search for an excess of events in service.
 
 use super::pace::Pace;
-use super::{CUT, Knee, MARKS, RATE, RATE_SOON, REST_MIN, SERVLETS_MIN};
+use super::{CUT, Knee, MARKS, RATE, RATE_SOON, REST_MAX, REST_MIN, SERVLETS_MIN};
 use crate::stage::control::{Sample, Why};
 
 /// The number of standard deviations above which an excess is not due to chance. The deviation is
@@ -16,6 +16,9 @@ const KNOWN: f64 = 0.5;
 
 /// An excess has begun if working it off would take more than this share of the target.
 const BEGUN: f64 = 1.0 / 8.0;
+
+/// The share of the target above which an unloaded time is doubtful, if the stage refuses events.
+const DOUBTFUL: f64 = 0.25;
 
 impl Knee {
     /// Makes the first reduction and returns true if a resource may have become scarce.
@@ -59,6 +62,10 @@ impl Knee {
         if !are_waits && !self.history.is_flooded(self.unloaded.mean_ns_max()) {
             return false;
         }
+        if !is_known && self.unloaded.is_growing(&self.history) {
+            return false;
+        }
+        self.unloaded.believe();
         (self.rate, self.servlets) = (rate, busy);
         (self.calm_ns, self.shown) = (0.0, is_known);
         (self.rest, self.rest_next) = (0.0, REST_MIN);
@@ -72,6 +79,33 @@ impl Knee {
         let is_steady = self.pace.batches >= RATE_SOON && !self.pace.grows();
         let known = is_steady.then_some(self.pace);
         self.turn(wanted.max(2.0), known, sample.servlets.max.max(1) as f64);
+        true
+    }
+
+    /// Makes a trial and returns true if the stage has refused events for a while, although nothing
+    /// is known to be scarce. The unloaded time may come from an overload.
+    pub(super) fn doubts(&mut self, sample: &Sample<'_>) -> bool {
+        let busy = sample.servlets.busy as f64;
+        if self.unloaded.mean_ns() < DOUBTFUL * self.unloaded.own_target_ns()
+            || busy <= SERVLETS_MIN
+        {
+            return false;
+        }
+        if sample.refused == 0 && sample.shed == 0 {
+            return false;
+        }
+        self.refusing.add(sample);
+        let pace = self.refusing;
+        let is_long = pace.ns > self.refusing_rest * self.unloaded.mean_ns();
+        if pace.batches < self.refusing_rest * RATE || !is_long {
+            return false;
+        }
+        self.refusing = Pace::default();
+        self.refusing_rest = (2.0 * self.refusing_rest).min(REST_MAX);
+        (self.rate, self.servlets) = (pace.per_ns(), busy);
+        (self.calm_ns, self.shown) = (0.0, false);
+        (self.rest, self.rest_next) = (0.0, REST_MIN);
+        self.turn(busy / 2.0, Some(pace), sample.servlets.max.max(1) as f64);
         true
     }
 }

@@ -2,11 +2,18 @@
 
 use std::collections::VecDeque;
 
+use super::pace::Pace;
 use crate::stage::control::Sample;
 use crate::stage::control::predict::waiting;
 
 /// The maximum number of marks kept, for four unloaded times or four targets, whichever is longer.
 const MARKS_MAX: usize = 64;
+
+/// The evidence above which a throughput that has not grown with the number in service shows
+/// scarcity, and above which a throughput that falls with this number shows that nothing is scarce,
+/// in standard errors.
+const STAGNATES: f64 = 0.5;
+const FADES: f64 = 1.5;
 
 /// In a flood, this many times as many events begin as end, and this many standard deviations more.
 const FLOOD: f64 = 4.0;
@@ -28,12 +35,17 @@ pub(super) struct Mark {
     /// The total time of batches, without their waits for room in other stages and for permits of
     /// limits.
     pub(super) service_ns: f64,
-    /// The total time for which batches waited for permits.
-    limited_ns: f64,
+    /// The total time for which batches waited for permits, if the permits are those of all events,
+    /// and in any case.
+    pub(super) limited_ns: f64,
+    pub(super) permits_ns: f64,
     /// The part of that time that the batches computed.
     pub(super) compute_ns: f64,
     /// The sum of the squares of the service times, in square nanoseconds.
     pub(super) squares: f64,
+    /// The number of batches in service, and the integral of this number over time.
+    pub(super) in_service: f64,
+    pub(super) in_service_ns: f64,
 }
 
 /// Counts since the start, and their values at some times in the past.
@@ -44,8 +56,9 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Records a sample, with a mark every `spacing_ns` nanoseconds.
-    pub(super) fn note(&mut self, sample: &Sample<'_>, spacing_ns: f64) {
+    /// Records a sample whose batches have waited for permits for `permits_ns`, with a mark every
+    /// `spacing_ns` nanoseconds.
+    pub(super) fn note(&mut self, sample: &Sample<'_>, permits_ns: f64, spacing_ns: f64) {
         let total = &mut self.total;
         total.at_ns += sample.interval_ns as f64;
         total.admitted += sample.admitted as f64 - sample.shed as f64;
@@ -55,8 +68,11 @@ impl History {
         total.batches += sample.batches as f64;
         total.service_ns += own_ns(sample);
         total.limited_ns += sample.limited_ns as f64;
+        total.permits_ns += permits_ns;
         total.compute_ns += sample.compute_ns as f64;
         total.squares += sample.service_squares * 1e18;
+        total.in_service = sample.servlets.busy as f64;
+        total.in_service_ns += total.in_service * sample.interval_ns as f64;
         let last = self.marks.back();
         if last.is_none_or(|last| total.at_ns >= last.at_ns + spacing_ns) {
             self.marks.push_back(*total);
@@ -69,6 +85,29 @@ impl History {
     /// Returns the counts now.
     pub(super) fn total(&self) -> Mark {
         self.total
+    }
+
+    /// Returns the two halves of the time since a mark.
+    fn halves(&self, from: &Mark) -> (Pace, Pace) {
+        let middle_ns = f64::midpoint(from.at_ns, self.total.at_ns);
+        let before = self.marks.partition_point(|mark| mark.at_ns < middle_ns);
+        let middle = self.marks.get(before).unwrap_or(&self.total);
+        let newer = Pace::between(middle, &self.total);
+        (Pace::between(from, middle), newer)
+    }
+
+    /// Returns whether the throughput has not grown since a mark, although the number in service
+    /// has. That is evidence of scarcity.
+    pub(super) fn stagnates(&self, from: &Mark) -> bool {
+        let (older, newer) = self.halves(from);
+        newer.growth(&older) < -STAGNATES
+    }
+
+    /// Returns whether the throughput has fallen since a mark, with the number in service. That is
+    /// evidence against scarcity.
+    pub(super) fn fades(&self, from: &Mark) -> bool {
+        let (older, newer) = self.halves(from);
+        older.growth(&newer) > FADES
     }
 
     /// Returns the number of events in a batch, on average.
@@ -151,7 +190,7 @@ mod tests {
                 batches: 2,
                 ..quiet()
             };
-            history.note(&sample, 10.0 * MS as f64);
+            history.note(&sample, 0.0, 10.0 * MS as f64);
         }
         let (came, gone) = history.within(25.5 * MS as f64);
         assert!((came - 51.0).abs() < 0.1 && (gone - 102.0).abs() < 0.1);

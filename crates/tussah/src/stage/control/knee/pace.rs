@@ -11,7 +11,7 @@
 //! probing up and down, as this controller does. Little's law is from "A proof for the queuing
 //! formula L = λW" (Operations Research 1961).
 
-use super::history::own_ns;
+use super::history::{Mark, own_ns};
 use crate::stage::control::Sample;
 
 /// The minimum number of batches of a comparison, in all and for each servlet. Before that,
@@ -54,6 +54,16 @@ const LIMITED_MIN: f64 = 0.5;
 /// no steady throughput.
 const GROWS: f64 = 1.0;
 
+/// The minimum number of batches in each half of a period of growth, and the minimum growth of the
+/// number in service, as a factor. Without more growth, chance decides.
+const HALF_MIN: f64 = 4.0;
+const GROWN: f64 = 2.0;
+
+/// The number of times that the batches in service end in a period that shows a steady state, and
+/// the standard deviations by which their number may change in it.
+const ROUNDS: f64 = 8.0;
+const CHANCE: f64 = 1.5;
+
 /// The share of the workers' time above which the workers are the scarce resource.
 const WORKERS_FULL: f64 = 0.9;
 
@@ -74,13 +84,13 @@ pub(super) enum Verdict {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pace {
     pub(super) batches: f64,
-    ns: f64,
+    pub(super) ns: f64,
     /// The numbers in service at the begin and at the end.
     first: f64,
     last: f64,
     /// The integral of the number in service over time.
     servlets_ns: f64,
-    /// The sum of the service times, and of their squares.
+    /// The sum of the service times, and of their squares with their waits for permits.
     times_ns: f64,
     squares: f64,
     /// The sum of the times for which the batches waited for permits.
@@ -91,6 +101,21 @@ pub(super) struct Pace {
 }
 
 impl Pace {
+    /// Returns the batches completed between two marks.
+    pub(super) fn between(from: &Mark, to: &Mark) -> Self {
+        Self {
+            batches: to.batches - from.batches,
+            ns: to.at_ns - from.at_ns,
+            first: from.in_service,
+            last: to.in_service,
+            servlets_ns: to.in_service_ns - from.in_service_ns,
+            times_ns: to.service_ns - from.service_ns,
+            squares: to.squares - from.squares,
+            limited_ns: to.limited_ns - from.limited_ns,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn add(&mut self, sample: &Sample<'_>) {
         self.batches += sample.batches as f64;
         self.times_ns += own_ns(sample);
@@ -166,9 +191,7 @@ impl Pace {
         }
         let dispersion = DISPERSION_MIN + self.variation(old);
         let change = (self.in_service() / old.in_service()).ln();
-        let elasticity = (self.per_ns() / old.per_ns()).ln() / change;
-        let error = (dispersion * (1.0 / self.batches + 1.0 / old.batches)).sqrt();
-        let z = (elasticity - 0.5) * change.abs() / error;
+        let z = self.evidence(old);
         if z.abs() < SURE && self.batches > MANY && old.batches < MANY && change < 0.0 {
             return Verdict::OldUnsure;
         }
@@ -183,10 +206,41 @@ impl Pace {
         }
     }
 
-    /// Returns the square of the coefficient of variation of the service times in both periods.
+    /// Returns by how many standard errors the elasticity of the throughput exceeds a half.
+    fn evidence(&self, old: &Pace) -> f64 {
+        let dispersion = DISPERSION_MIN + self.variation(old);
+        let change = (self.in_service() / old.in_service()).ln();
+        let elasticity = (self.per_ns() / old.per_ns()).ln() / change;
+        let error = (dispersion * (1.0 / self.batches + 1.0 / old.batches)).sqrt();
+        (elasticity - 0.5) * change.abs() / error
+    }
+
+    /// Returns the evidence from a period of growth, with far more in service than in the earlier
+    /// period, or 0 if there is too little: by how many standard errors the elasticity of the
+    /// throughput exceeds a half.
+    pub(super) fn growth(&self, old: &Pace) -> f64 {
+        let enough = self.batches.min(old.batches) >= HALF_MIN;
+        if enough && self.in_service() > GROWN * old.in_service() {
+            self.evidence(old)
+        } else {
+            0.0
+        }
+    }
+
+    /// Returns whether the number in service stayed about the same, apart from chance, while all
+    /// of the batches in service ended several times.
+    pub(super) fn is_stationary(&self) -> bool {
+        let in_service = self.in_service();
+        let change = (self.last - self.first).abs();
+        self.batches > ROUNDS * in_service && change < CHANCE * in_service.max(1.0).sqrt()
+    }
+
+    /// Returns the square of the coefficient of variation of the service times in both periods, with
+    /// their waits for permits.
     fn variation(&self, old: &Pace) -> f64 {
         let batches = (self.batches + old.batches).max(1.0);
-        let mean_ns = (self.times_ns + old.times_ns) / batches;
+        let all_ns = |pace: &Pace| pace.times_ns + pace.limited_ns;
+        let mean_ns = (all_ns(self) + all_ns(old)) / batches;
         let squares = (self.squares + old.squares) / batches;
         (squares - mean_ns * mean_ns).max(0.0) / (mean_ns * mean_ns).max(1.0)
     }

@@ -97,6 +97,58 @@ fn a_stage_that_begins_in_overload_is_controlled_too() {
     assert!(good[0] > 0.88 * 4.0 * 800.0, "{}", good[0]);
 }
 
+/// A stage starts at its full load, and its services vary much. The first ones that end are short,
+/// which says nothing about the others. No resource is scarce.
+#[test]
+fn the_first_services_that_end_are_not_taken_for_all() {
+    for mean_ns in [50e6, 200e6] {
+        let wait = Distribution::Exponential(mean_ns);
+        let simulation = waits(vec![(0, wait)], Arrivals::steps(&[(0, 1000.0)]));
+        let target = Duration::from_nanos(TARGET_NS);
+        let rejected: u64 = (1..=6)
+            .map(|seed| rejected(&simulation, target, seed))
+            .sum();
+        assert!(rejected < 240, "{rejected} of 24,000 with {mean_ns} ns");
+    }
+}
+
+/// A stage starts in overload, so even its first services include waits for permits.
+#[test]
+fn an_unloaded_time_that_was_learned_in_overload_is_corrected() {
+    let overloaded = |hold_ms: u64, permits: usize| {
+        let capacity = permits as f64 * 1000.0 / hold_ms as f64;
+        let service = Service {
+            hold: Distribution::Constant((hold_ms * MS) as f64),
+            ..Service::computing(Distribution::Constant(50_000.0))
+        };
+        Simulation {
+            until_ns: 8 * SECOND,
+            permits: vec![(0, permits)],
+            services: vec![(0, service)],
+            arrivals: Arrivals::steps(&[(0, 10.0 * capacity)]),
+            ..self::permits(0.0)
+        }
+    };
+    let known = Simulation {
+        limits: true,
+        ..overloaded(10, 4)
+    };
+    let blocking = Simulation {
+        blocking: true,
+        servlets: 1,
+        servlets_max: 20,
+        ..overloaded(20, 4)
+    };
+    for (simulation, late_ns, possible) in
+        [(known, TARGET_NS, 3200.0), (blocking, TARGET_NS, 1600.0)]
+    {
+        for seed in 1..=3 {
+            let (good, ..) = run(&simulation, seed, 0, late_ns);
+            assert!(good[0] > 0.9 * possible, "{good:?} of {possible}");
+        }
+    }
+}
+
 /// A blocking stage starts with one OS thread and may have 400. The scarce resource is eight
 /// permits, or two CPUs.
 #[test]

@@ -1,10 +1,15 @@
 //! The time that a service takes while nothing is scarce.
 
 use super::history::{History, Mark};
+use super::pace::Pace;
 
 /// The number of batches of the first estimate, and of later estimates.
 const FIRST: f64 = 16.0;
 const WINDOW: f64 = 32.0;
+
+/// The share of the first batches that may be in service afterwards. If more are, the first batches
+/// are mostly short ones.
+const YOUNG: f64 = 1.0 / 4.0;
 
 /// The weight of a new window with a shorter or a longer time. A shorter time is reliable, since no
 /// load makes a service shorter. A longer time may be due to load.
@@ -37,6 +42,10 @@ pub(super) struct Unloaded {
     p90_ns: f64,
     /// The number of batches on which the estimate is based, up to [`KNOWN_MAX`].
     known: f64,
+    /// The last time without an event in service, before the first estimate.
+    began: Mark,
+    /// True if the first estimate may be too low, because most services had not ended.
+    is_young: bool,
     /// The start of the current window.
     from: Mark,
     /// The number of batches, since the start of the stage, of which the last may have begun during
@@ -67,6 +76,8 @@ impl Unloaded {
             mean_ns: 0.0,
             p90_ns: 0.0,
             known: 0.0,
+            began: Mark::default(),
+            is_young: false,
             from: Mark::default(),
             clean_from: 0.0,
         }
@@ -98,14 +109,20 @@ impl Unloaded {
         self.from = history.total();
     }
 
-    /// Returns the mean and the 90th percentile in the current window, and its number of batches.
+    /// Returns the mean and the 90th percentile in the current window without waits for permits, and
+    /// its number of batches.
     fn window(&self, history: &History) -> (f64, f64, f64) {
         let (now, from) = (history.total(), &self.from);
         let batches = now.batches - from.batches;
-        let mean_ns = (now.service_ns - from.service_ns) / batches.max(1.0);
-        let squares = (now.squares - from.squares) / batches.max(1.0);
-        let deviation_ns = (squares - mean_ns * mean_ns).max(0.0).sqrt();
-        (mean_ns, mean_ns + P90 * deviation_ns, batches)
+        let mean = |sum: fn(&Mark) -> f64| (sum(&now) - sum(from)) / batches.max(1.0);
+        let all_ns = mean(|mark| mark.service_ns + mark.limited_ns);
+        let mean_ns = (all_ns - mean(|mark| mark.permits_ns)).max(0.0);
+        // The squares include the waits for permits.
+        let deviation_ns = (mean(|mark| mark.squares) - all_ns * all_ns)
+            .max(0.0)
+            .sqrt();
+        let variation = deviation_ns / all_ns.max(1.0);
+        (mean_ns, mean_ns * (1.0 + P90 * variation), batches)
     }
 
     /// Makes the first estimate. If these batches kept the workers busy, most of their time may
@@ -115,6 +132,9 @@ impl Unloaded {
     pub(super) fn see(&mut self, history: &History, workers: usize, waiting: usize) {
         if self.mean_ns > 0.0 {
             return;
+        }
+        if history.total().in_service == 0.0 {
+            self.began = history.total();
         }
         let (mean_ns, p90_ns, batches) = self.window(history);
         if batches < FIRST {
@@ -126,6 +146,35 @@ impl Unloaded {
         let computed_ns = compute_ns * (batches + waiting as f64) / batches;
         if computed_ns > WORKERS_FULL * workers as f64 * (now.at_ns - self.from.at_ns) {
             self.scale(compute_ns / batches);
+        } else {
+            self.is_young = now.in_service > YOUNG * batches;
+        }
+        self.restart(history);
+    }
+
+    /// Returns whether the estimate may be too low, and the throughput has grown with the number in
+    /// service, as it does if nothing is scarce.
+    pub(super) fn is_growing(&self, history: &History) -> bool {
+        self.is_young && !history.stagnates(&self.began)
+    }
+
+    /// Ends the doubt about the first estimate, since a trial corrects it.
+    pub(super) fn believe(&mut self) {
+        self.is_young = false;
+    }
+
+    /// Makes a young estimate anew if the number in service is steady.
+    fn grow_up(&mut self, history: &History) {
+        let pace = Pace::between(&self.from, &history.total());
+        if pace.batches < self.known {
+            return;
+        }
+        self.known += pace.batches;
+        if pace.is_stationary() {
+            let (mean_ns, p90_ns, _) = self.window(history);
+            (self.mean_ns, self.p90_ns) = (mean_ns, p90_ns);
+            self.scale(pace.pending_ns());
+            self.is_young = false;
         }
         self.restart(history);
     }
@@ -133,6 +182,9 @@ impl Unloaded {
     /// Learns from a full window, while working off the excess takes `delay_ns`. If the excess is
     /// not due to chance, `in_service` is the number of batches that are in service during it.
     pub(super) fn learn(&mut self, delay_ns: f64, in_service: Option<f64>, history: &History) {
+        if self.is_young {
+            return self.grow_up(history);
+        }
         let near_ns = NEAR * self.effective_target_ns();
         if let Some(in_service) = in_service.filter(|_| delay_ns >= near_ns) {
             // These batches may still wait for each other when the excess has gone.
@@ -207,7 +259,7 @@ mod tests {
             service_squares: batches as f64 * squares / 1e6,
             ..quiet()
         };
-        history.note(&sample, 0.0);
+        history.note(&sample, 0.0, 0.0);
     }
 
     #[test]
@@ -249,6 +301,7 @@ mod tests {
                     ..quiet()
                 },
                 0.0,
+                0.0,
             );
             let ended = Sample {
                 interval_ns: 320 * MS,
@@ -257,7 +310,7 @@ mod tests {
                 compute_ns: 16 * 20 * MS,
                 ..quiet()
             };
-            history.note(&ended, 0.0);
+            history.note(&ended, 0.0, 0.0);
             unloaded.see(&history, 1, waiting);
             unloaded.mean_ns() / MS as f64
         };
