@@ -10,13 +10,12 @@
 //!   the policy adds one, regardless of the bound on OS threads. The OS thread is started under the
 //!   lock, so `threads` counts only OS threads that exist. If the system refuses to start the first
 //!   OS thread, `submit` removes the job from the queue and returns its closure to the caller.
-//! - Even after its idle timeout and during a shutdown, an OS thread ends only while it holds the
-//!   lock and the queue is empty.
+//! - Even if it is spare (`Inner::has_spare`) and during a shutdown, an OS thread ends only while it
+//!   holds the lock and the queue is empty.
 //! - An OS thread goes to sleep only after it has found the queue empty under the lock, and it
 //!   releases the lock as it falls asleep. A later `submit` therefore knows that this OS thread is
 //!   asleep, and wakes one sleeping OS thread for the new job. An OS thread that wakes up or
-//!   finishes its job checks the queue before it sleeps or ends, even if its idle timeout has just
-//!   expired.
+//!   finishes its job checks the queue before it sleeps or ends, even if it is spare.
 //!
 //! Jobs leave the queue in order of submission. A job therefore waits forever only if every OS
 //! thread of the pool is inside a job that never ends.

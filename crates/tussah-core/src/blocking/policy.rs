@@ -10,7 +10,7 @@ const THREADS_MAX: usize = 64;
 /// threads, the last job starts after a tenth of a second.
 const QUEUE_MAX: usize = 65_536;
 
-/// The idle time after which an OS thread ends; SEDA's value (SOSP 2001, figure 8).
+/// The idle time after which OS threads end; SEDA's value (SOSP 2001, figure 8).
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The bounds within which a blocking pool grows and shrinks.
@@ -37,7 +37,8 @@ pub struct PoolPolicy {
     /// stack, and more OS threads than the device can serve in parallel bring no gain. Zero counts
     /// as 1.
     pub threads_max: usize,
-    /// The time without a job after which an OS thread ends.
+    /// The length of a period: at its end, as many OS threads end as were idle throughout it. So a
+    /// thread that is no longer needed ends after one to two periods.
     pub idle_timeout: Duration,
     /// Bound, in jobs: the maximum number of jobs in the queue, because queued closures take
     /// memory. If the queue is full, submitting a job fails and returns the closure. Zero counts as
@@ -46,7 +47,7 @@ pub struct PoolPolicy {
 }
 
 impl Default for PoolPolicy {
-    /// Returns up to 64 OS threads, which end after 5 s without a job.
+    /// Returns up to 64 OS threads, which end after 5 to 10 s in which they were not needed.
     fn default() -> Self {
         Self {
             threads_max: THREADS_MAX,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use std::{fmt, io, mem};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -136,6 +136,12 @@ impl BlockingPool {
         }
     }
 
+    /// Returns the maximum number of OS threads in the pool, at least 1.
+    #[must_use]
+    pub fn threads_max(&self) -> usize {
+        self.shared.policy.threads_max.max(1)
+    }
+
     /// Returns the current state of the pool, and its counters.
     #[must_use]
     pub fn stats(&self) -> BlockingStats {
@@ -236,6 +242,12 @@ struct Inner {
     threads: usize,
     /// The number of idle OS threads, including new ones, which first fetch a job.
     idle: usize,
+    /// The lowest number of idle OS threads in the current period, which is as long as the idle
+    /// timeout, and the time at which it began.
+    spare: usize,
+    period: Option<Instant>,
+    /// The number of OS threads that still have to leave, because they were spare in a period.
+    leaving: usize,
     extra_stacks: usize,
     running: usize,
     closed: bool,
@@ -244,6 +256,28 @@ struct Inner {
 }
 
 impl Inner {
+    /// Notes that an idle OS thread has found a job.
+    fn takes_job(&mut self) {
+        self.idle -= 1;
+        self.running += 1;
+        self.spare = self.spare.min(self.idle);
+        self.leaving = self.leaving.min(self.idle);
+    }
+
+    /// Returns whether an idle OS thread leaves. At the end of a period, as many leave as were idle
+    /// throughout. Which ones were idle does not matter: jobs wake idle OS threads in turns.
+    fn has_spare(&mut self, period: Duration) -> bool {
+        let now = Instant::now();
+        let begun = *self.period.get_or_insert(now);
+        if now.duration_since(begun) >= period {
+            (self.leaving, self.spare) = (self.spare, self.idle);
+            self.period = Some(now);
+        }
+        let leaves = self.leaving > 0;
+        self.leaving -= usize::from(leaves);
+        leaves
+    }
+
     fn is_drained(&self) -> bool {
         self.queue.is_empty() && self.running == 0 && self.threads == 0
     }
@@ -301,22 +335,21 @@ impl Shared {
     /// Runs an OS thread of the pool, which its starter has counted as idle.
     fn serve(self: Arc<Self>) {
         let mut inner = self.inner.lock();
-        let mut idle_since = Instant::now();
         loop {
             if let Some((_, job)) = inner.queue.pop_first() {
-                inner.idle -= 1;
-                inner.running += 1;
+                inner.takes_job();
                 drop(inner);
                 nesting::deeper(|| job.run(&self.counters));
                 drop(job);
-                idle_since = Instant::now();
                 inner = self.inner.lock();
                 inner.idle += 1;
                 self.end_of_job(&mut inner);
                 // A refusal is counted, and this OS thread continues to serve the queue.
                 let _ = self.grow(&mut inner);
-            } else if inner.closed || self.wait_for_work(&mut inner, idle_since) {
+            } else if inner.closed || inner.has_spare(self.policy.idle_timeout) {
                 break;
+            } else {
+                self.wait_for_work(&mut inner);
             }
         }
         assert!(inner.queue.is_empty(), "an OS thread left a queue behind");
@@ -327,14 +360,14 @@ impl Shared {
         }
     }
 
-    /// Sleeps once. Returns true if the idle time has expired and there is still no job.
-    fn wait_for_work(&self, inner: &mut MutexGuard<'_, Inner>, idle_since: Instant) -> bool {
-        match idle_since.checked_add(self.policy.idle_timeout) {
-            Some(end) => self.work.wait_until(inner, end).timed_out() && inner.queue.is_empty(),
-            None => {
-                self.work.wait(inner);
-                false
+    /// Sleeps once, at most until the end of the period.
+    fn wait_for_work(&self, inner: &mut MutexGuard<'_, Inner>) {
+        let begun = inner.period.expect("an idle OS thread has begun a period");
+        match begun.checked_add(self.policy.idle_timeout) {
+            Some(end) => {
+                let _ = self.work.wait_until(inner, end); // the caller checks the time
             }
+            None => self.work.wait(inner),
         }
     }
 

@@ -149,6 +149,33 @@ fn idle_threads_end_and_the_next_job_starts_one_again() {
     shut_down_clean(&pool);
 }
 
+/// Jobs that come one at a time wake all idle threads in turns, so none of them is idle for long.
+#[test]
+fn threads_that_are_not_needed_end_while_jobs_still_come() {
+    let policy = PoolPolicy {
+        idle_timeout: Duration::from_millis(5),
+        ..PoolPolicy::default()
+    };
+    let pool = BlockingPool::new("test", policy);
+    let together = Arc::new(Barrier::new(16));
+    let burst: Vec<_> = (0..16)
+        .map(|_| {
+            let together = Arc::clone(&together);
+            let job = pool.submit(move || drop(together.wait()));
+            job.unwrap()
+        })
+        .collect();
+    for job in burst {
+        block_on(job).unwrap();
+    }
+    let mut threads = pool.stats().threads;
+    while threads > 2 {
+        block_on(pool.submit(|| ()).unwrap()).unwrap();
+        threads = pool.stats().threads;
+    }
+    shut_down_clean(&pool);
+}
+
 #[test]
 fn a_job_that_comes_as_the_last_thread_ends_is_not_forgotten() {
     let jobs = if cfg!(miri) { 20 } else { 10_000 };

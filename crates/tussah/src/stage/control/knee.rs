@@ -27,19 +27,19 @@
 //!
 //! # Doubts about S
 //! The first services that end may be the short ones, and S is then too low. As long as many more
-//! services have begun than ended, the estimate is *young*. In a new stage without scarcity, X grows
-//! with N; with scarcity, X stays the same while N grows. So a young estimate leads to a trial only
-//! if X stays the same, and is replaced when N is steady. In a trial, a throughput that falls with N
-//! shows early that nothing is scarce.
+//! services have begun than ended, the estimate is *young*. In a new stage without scarcity, X
+//! grows with N; with scarcity, X stays the same while N grows. So a young estimate leads to a
+//! trial only if X stays the same, and is replaced when N is steady. In a trial, a throughput that
+//! falls with N shows early that nothing is scarce.
 //!
 //! If a stage starts in overload, S may be too high instead, and hide all scarcity. So if the stage
 //! refuses events for a while and nothing is known to be scarce, the controller tries half the
 //! number, with the same pauses.
 //!
-//! [`common`] describes the use of known waits, those for permits of a limit. S never includes them.
-//! All other decisions count events over time. Only S uses service times, and only at almost no load: while most
-//! services are still running, only the short ones have ended, so the mean of their times would be
-//! too low. [`pace`] describes the comparison and related work.
+//! [`common`] describes the use of known waits, those for permits of a limit. S never includes
+//! them. All other decisions count events over time. Only S uses service times, and only at almost
+//! no load: while most services are still running, only the short ones have ended, so the mean of
+//! their times would be too low. [`pace`] describes the comparison and related work.
 
 mod asked;
 mod common;

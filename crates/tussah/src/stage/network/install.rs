@@ -85,7 +85,7 @@ impl<E: Send + 'static> New<E> {
     ) -> Result<Stage<E, Arc<SerialHost<H>>>, BuildError> {
         let making = self.0.making();
         let one = self.made(|| self.0.one(make, &making))?;
-        self.0.shared.make_serial();
+        self.0.shared.limit_servlets(1);
         self.0.install(Arc::new(one), making)
     }
 
@@ -99,9 +99,10 @@ impl<E: Send + 'static> New<E> {
             self.0.network.check_not_called(&self.0.shared.name)?;
             make(&making.edges())
         })?;
-        self.0
-            .shared
-            .set_handler(Kind::Blocking, blocking::start(pool, handler), None)?;
+        let shared = &self.0.shared;
+        // More servlets would wait for the pool's OS threads, and pass for busy ones.
+        shared.limit_servlets(pool.of(&shared.runtime).threads_max());
+        shared.set_handler(Kind::Blocking, blocking::start(pool, handler), None)?;
         making.keep();
         Ok(self.0)
     }
@@ -254,7 +255,7 @@ impl<E: Send + 'static, C> Stage<E, C> {
         let making = self.making();
         let one = self.one(make, &making)?;
         let _swapping = self.shared.begin_swap(true).await?;
-        self.shared.make_serial();
+        self.shared.limit_servlets(1);
         self.install(Arc::new(one), making)
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tussah_core::{BlockingPool, Guarded, caught};
+use tussah_core::{BlockingPool, Guarded, Handle, caught};
 
 use super::shared::{Shared, Start};
 use super::turn::{Next, Servlet};
@@ -23,6 +23,15 @@ pub(crate) enum Pool {
     Shared(Arc<BlockingPool>),
 }
 
+impl Pool {
+    pub(crate) fn of<'p>(&'p self, runtime: &'p Handle) -> &'p BlockingPool {
+        match self {
+            Self::Runtime => runtime.blocking(),
+            Self::Shared(pool) => pool,
+        }
+    }
+}
+
 /// Returns the function that starts a servlet of this handler in the pool.
 pub(crate) fn start<E, F>(pool: Pool, handler: F) -> Start<E>
 where
@@ -36,14 +45,12 @@ where
             run: Run::default(),
             batch: Batch::default(),
             stage: Arc::clone(stage),
+            pool: pool.clone(),
             over: false,
         };
         let handler = Arc::clone(&handler);
-        let pool = match &pool {
-            Pool::Runtime => stage.runtime.blocking(),
-            Pool::Shared(pool) => pool,
-        };
-        let Err(refused) = pool.submit(move || serving.serve(&**handler)) else {
+        let job = move || serving.serve(&**handler);
+        let Err(refused) = pool.of(&stage.runtime).submit(job) else {
             return;
         };
         // Dropping the servlet decrements the number of servlets. Without this call, the stage
@@ -90,6 +97,7 @@ struct Serving<E: Send + 'static> {
     servlet: Servlet,
     run: Run<E>,
     batch: Batch<E>,
+    pool: Pool,
     over: bool,
 }
 
@@ -102,6 +110,7 @@ impl<E: Send + 'static> Serving<E> {
                 servlet,
                 run,
                 batch,
+                pool,
                 ..
             } = &mut self;
             let next = stage.turn(servlet, run, batch, (now_ns, now_ns), None);
@@ -133,6 +142,9 @@ impl<E: Send + 'static> Serving<E> {
                 }
             }
             now_ns = stage.time.now_ns();
+            // Other stages may wait for this OS thread. If this stage has more events, it starts
+            // another servlet, whose job is queued behind theirs.
+            servlet.gives_way = pool.of(&stage.runtime).stats().queued > 0;
         }
         self.over = true;
     }

@@ -144,9 +144,11 @@ impl<E: Send + 'static> Shared<E> {
         self.lock().state.set_batch_max(1);
     }
 
-    /// Limits the stage to one servlet.
-    pub(crate) fn make_serial(&self) {
-        self.lock().state.set_servlets_max(1);
+    /// Limits the stage to this number of servlets, unless its limit is lower.
+    pub(crate) fn limit_servlets(&self, most: usize) {
+        let mut inner = self.lock();
+        let most = most.min(inner.state.bounds.servlets_max);
+        inner.state.set_servlets_max(most);
     }
 
     /// Stops new batches until the returned guard is dropped. Waits until the running batches have

@@ -12,6 +12,8 @@ pub(crate) struct Servlet {
     id: u64,
     generation: u32,
     parked: bool,
+    /// True if the servlet takes no further events.
+    pub(super) gives_way: bool,
 }
 
 /// The next step of a servlet.
@@ -31,6 +33,7 @@ impl<E: Send + 'static> Shared<E> {
             id: inner.next_servlet,
             generation,
             parked: false,
+            gives_way: false,
         }
     }
 
@@ -65,7 +68,8 @@ impl<E: Send + 'static> Shared<E> {
             inner.state.decide(now_ns);
         }
         inner.state.undelivered -= std::mem::take(&mut run.undelivered);
-        let present = servlet.generation == inner.generation && !inner.state.has_too_many();
+        let current = servlet.generation == inner.generation && !servlet.gives_way;
+        let present = current && !inner.state.has_too_many();
         let goes_on = match &self.threads {
             Some(threads) if present => threads.goes_on(&mut inner),
             _ => present,

@@ -119,6 +119,53 @@ fn stages_share_a_pool_that_is_too_small_and_go_on() -> Result<(), BuildError> {
     })
 }
 
+/// Two stages share one OS thread. The first stage always has events.
+#[test]
+fn a_stage_with_many_events_leaves_the_pool_to_another_stage() -> Result<(), BuildError> {
+    const MANY: usize = 1000;
+    let policy = PoolPolicy {
+        threads_max: 1,
+        ..PoolPolicy::default()
+    };
+    let pool = Arc::new(BlockingPool::new("shared", policy));
+    runtime(1).block_on(async {
+        let network = Network::new("blocking");
+        let (order, all_sent) = (Noted::default(), Arc::new(Barrier::new(2)));
+        let stage = |name: &'static str| {
+            let (order, all_sent) = (order.clone(), Arc::clone(&all_sent));
+            network
+                .stage(name)
+                .batch(1)
+                .servlets(8)
+                .blocking_on(&pool, move |_| {
+                    Ok(move |batch: &mut Batch<bool>| {
+                        if batch.next() == Some(true) {
+                            all_sent.wait();
+                        }
+                        order.add(name);
+                    })
+                })
+        };
+        let (busy, calm) = (stage("busy")?, stage("calm")?);
+        assert_eq!(busy.stats().servlets.max, 1);
+        for n in 0..MANY {
+            let sent = busy.sender().try_send(n == 0);
+            sent.expect("there is capacity");
+        }
+        calm.sender().try_send(false).expect("there is capacity");
+        until(&calm, |stats| stats.servlets.busy == 1).await;
+        all_sent.wait();
+        for stage in [&busy, &calm] {
+            stage.drain().await;
+            adds_up(stage);
+        }
+        let order = order.take();
+        let place = order.iter().position(|name| *name == "calm");
+        assert!(place < Some(10), "{place:?} of {}", order.len());
+        Ok(())
+    })
+}
+
 #[test]
 fn a_handler_that_blocks_sends_and_panics_as_others_do() -> Result<(), BuildError> {
     runtime(1).block_on(async {

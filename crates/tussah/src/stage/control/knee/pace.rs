@@ -235,8 +235,8 @@ impl Pace {
         self.batches > ROUNDS * in_service && change < CHANCE * in_service.max(1.0).sqrt()
     }
 
-    /// Returns the square of the coefficient of variation of the service times in both periods, with
-    /// their waits for permits.
+    /// Returns the square of the coefficient of variation of the service times in both periods.
+    /// They include waits for permits.
     fn variation(&self, old: &Pace) -> f64 {
         let batches = (self.batches + old.batches).max(1.0);
         let all_ns = |pace: &Pace| pace.times_ns + pace.limited_ns;

@@ -109,8 +109,8 @@ impl Unloaded {
         self.from = history.total();
     }
 
-    /// Returns the mean and the 90th percentile in the current window without waits for permits, and
-    /// its number of batches.
+    /// Returns the mean and the 90th percentile in the current window, both without waits for
+    /// permits, and its number of batches.
     fn window(&self, history: &History) -> (f64, f64, f64) {
         let (now, from) = (history.total(), &self.from);
         let batches = now.batches - from.batches;
