@@ -10,8 +10,8 @@
 //!   the policy adds one, regardless of the bound on OS threads. The OS thread is started under the
 //!   lock, so `threads` counts only OS threads that exist. If the system refuses to start the first
 //!   OS thread, `submit` removes the job from the queue and returns its closure to the caller.
-//! - Even if it is spare (`Inner::has_spare`) and during a shutdown, an OS thread ends only while it
-//!   holds the lock and the queue is empty.
+//! - Even if it is spare (`Inner::has_spare`) and during a shutdown, an OS thread ends only while
+//!   it holds the lock and the queue is empty.
 //! - An OS thread goes to sleep only after it has found the queue empty under the lock, and it
 //!   releases the lock as it falls asleep. A later `submit` therefore knows that this OS thread is
 //!   asleep, and wakes one sleeping OS thread for the new job. An OS thread that wakes up or
@@ -59,6 +59,7 @@
 //! either.
 
 mod handle;
+mod inner;
 mod nesting;
 mod policy;
 mod pool;

@@ -1,15 +1,15 @@
 //! The queue of the blocking pool, and the OS threads that serve it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use std::{fmt, io, mem};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::handle::BlockingHandle;
+use super::inner::Inner;
 use super::nesting::{self, EXTRA_STACKS_MAX, INLINE_DEPTH_MAX};
 use super::policy::PoolPolicy;
 use super::slot::{Counters, Job, Slot};
@@ -231,56 +231,6 @@ pub(super) struct Shared {
     /// Signals that the pool has closed, and the last OS thread has left or the last job has ended.
     drained: Condvar,
     counters: Counters,
-}
-
-#[derive(Default)]
-struct Inner {
-    /// By ticket, so in the order of submission. The caller that takes a job out owns it.
-    queue: BTreeMap<u64, Arc<dyn Job>>,
-    next_ticket: u64,
-    /// The number of OS threads that have not left. This is never 0 while a job is queued.
-    threads: usize,
-    /// The number of idle OS threads, including new ones, which first fetch a job.
-    idle: usize,
-    /// The lowest number of idle OS threads in the current period, which is as long as the idle
-    /// timeout, and the time at which it began.
-    spare: usize,
-    period: Option<Instant>,
-    /// The number of OS threads that still have to leave, because they were spare in a period.
-    leaving: usize,
-    extra_stacks: usize,
-    running: usize,
-    closed: bool,
-    threads_started: u64,
-    starts_failed: u64,
-}
-
-impl Inner {
-    /// Notes that an idle OS thread has found a job.
-    fn takes_job(&mut self) {
-        self.idle -= 1;
-        self.running += 1;
-        self.spare = self.spare.min(self.idle);
-        self.leaving = self.leaving.min(self.idle);
-    }
-
-    /// Returns whether an idle OS thread leaves. At the end of a period, as many leave as were idle
-    /// throughout. Which ones were idle does not matter: jobs wake idle OS threads in turns.
-    fn has_spare(&mut self, period: Duration) -> bool {
-        let now = Instant::now();
-        let begun = *self.period.get_or_insert(now);
-        if now.duration_since(begun) >= period {
-            (self.leaving, self.spare) = (self.spare, self.idle);
-            self.period = Some(now);
-        }
-        let leaves = self.leaving > 0;
-        self.leaving -= usize::from(leaves);
-        leaves
-    }
-
-    fn is_drained(&self) -> bool {
-        self.queue.is_empty() && self.running == 0 && self.threads == 0
-    }
 }
 
 impl Shared {

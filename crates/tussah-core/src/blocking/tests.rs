@@ -161,7 +161,9 @@ fn threads_that_are_not_needed_end_while_jobs_still_come() {
     let burst: Vec<_> = (0..16)
         .map(|_| {
             let together = Arc::clone(&together);
-            let job = pool.submit(move || drop(together.wait()));
+            let job = pool.submit(move || {
+                together.wait();
+            });
             job.unwrap()
         })
         .collect();
