@@ -123,6 +123,8 @@ pub(super) struct Knee {
     /// The effective target, in nanoseconds.
     target_ns: f64,
     common: Common,
+    /// The number of servlets that wait for permits, even if not all events need them.
+    limited: usize,
     history: History,
     unloaded: Unloaded,
     phase: Phase,
@@ -154,6 +156,7 @@ impl Knee {
         Self {
             target_ns: target_ns as f64,
             common: Common::default(),
+            limited: 0,
             history: History::default(),
             unloaded: Unloaded::new(target_ns as f64),
             phase: Phase::Free,
@@ -232,6 +235,7 @@ impl Knee {
     /// Records a sample. Returns it with the waits for permits, if they are the waits of all
     /// events.
     fn note<'s>(&mut self, sample: &Sample<'s>) -> Sample<'s> {
+        self.limited = sample.limited;
         let permits_ns = sample.limited_ns as f64;
         let sample = self.common.only(sample);
         let spacing_ns = self.unloaded.mean_ns().max(self.target_ns) / MARKS;

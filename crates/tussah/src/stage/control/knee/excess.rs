@@ -62,7 +62,8 @@ impl Knee {
         if !are_waits && !self.history.is_flooded(self.unloaded.mean_ns_max()) {
             return false;
         }
-        if !is_known && self.unloaded.is_growing(&self.history) {
+        let may_lack_permits = self.limited as f64 > KNOWN * excess;
+        if !may_lack_permits && self.unloaded.is_growing(&self.history) {
             return false;
         }
         self.unloaded.believe();

@@ -87,11 +87,14 @@ impl History {
         self.total
     }
 
-    /// Returns the two halves of the time since a mark.
+    /// Returns the two halves of the time since a mark, as nearly as the marks allow.
     fn halves(&self, from: &Mark) -> (Pace, Pace) {
         let middle_ns = f64::midpoint(from.at_ns, self.total.at_ns);
-        let before = self.marks.partition_point(|mark| mark.at_ns < middle_ns);
-        let middle = self.marks.get(before).unwrap_or(&self.total);
+        let after = self.marks.partition_point(|mark| mark.at_ns < middle_ns);
+        let later = self.marks.get(after).unwrap_or(&self.total);
+        let earlier = after.checked_sub(1).map_or(later, |at| &self.marks[at]);
+        let is_nearer = middle_ns - earlier.at_ns < later.at_ns - middle_ns;
+        let middle = if is_nearer { earlier } else { later };
         let newer = Pace::between(middle, &self.total);
         (Pace::between(from, middle), newer)
     }
