@@ -23,8 +23,8 @@ const OF_ORACLE_MIN: [(&str, f64); 15] = [
     ("permits-1.4", 0.95),
     ("permits-3", 0.95),
     ("permits-10", 0.95),
-    // In the first 30 ms, a resource that is scarce looks like services that vary. Events that begin
-    // in this time are late.
+    // In the first 30 ms, a scarce resource looks like services that vary. Events that begin then
+    // are late.
     ("permits-fresh", 0.9),
     ("permits-classes", 0.95),
     ("permits-change", 0.95),

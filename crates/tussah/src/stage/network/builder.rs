@@ -140,8 +140,8 @@ impl<E: Send + 'static> StageBuilder<E> {
     }
 
     /// Sets the maximum number of busy servlets; at least 1. The default is 1000, or 20 for a stage
-    /// whose handler blocks. A serial stage has one servlet. A blocking stage has at most as many as
-    /// its pool has OS threads.
+    /// whose handler blocks. A serial stage has one servlet. A blocking stage has at most as many
+    /// as its pool has OS threads.
     ///
     /// While two busy servlets per worker have handlers that have only yielded (`yield_now`) so far
     /// and never waited, no further event of the stage enters service. A handler must therefore not
