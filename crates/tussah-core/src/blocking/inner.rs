@@ -43,7 +43,7 @@ impl Inner {
         let now = Instant::now();
         let begun = *self.period.get_or_insert(now);
         if now.duration_since(begun) >= period {
-            (self.leaving, self.spare) = (self.spare, self.idle);
+            (self.leaving, self.spare) = (self.spare, self.idle.saturating_sub(self.spare));
             self.period = Some(now);
         }
         let leaves = self.leaving > 0;
