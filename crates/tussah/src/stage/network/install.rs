@@ -233,6 +233,8 @@ impl<E: Send + 'static, C> Stage<E, C> {
         let making = self.making();
         let start = blocking::start(Pool::Runtime, make(&making.edges())?);
         let _swapping = self.shared.begin_swap(false).await?;
+        let pool = self.shared.runtime.blocking();
+        self.shared.limit_servlets(pool.threads_max());
         self.shared.set_handler(Kind::Blocking, start, None)?;
         making.keep();
         Ok(())
