@@ -292,7 +292,16 @@ impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Inlet<T> for Typed<T, 
     }
 
     fn interpose(&self, detour: &Detour<'_>, to: &dyn Inlet<T>) -> Result<Interposed, BuildError> {
-        detour.interpose(&self.stage, &self.ends, (to, self.unwrap))
+        // A function pointer, since a closure would have a new type at each level of `Typed`.
+        let wrap: fn(I) -> I = std::convert::identity;
+        let rest = Typed {
+            stage: self.stage.clone(),
+            ends: Arc::clone(&self.ends),
+            place: Arc::clone(&self.place),
+            wrap,
+            unwrap: Ok,
+        };
+        detour.interpose((&self.stage, &self.ends), (to, self.unwrap), &rest)
     }
 }
 

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use super::args::Args;
-use super::dropped::{Dropped, reason};
+use super::dropped::Dropped;
 use super::edge::{Edge, Ends, Erased, Inlet, Push, Wait};
 use super::error::GraphError;
 use super::flows::{Flow, Parcel};
@@ -17,7 +17,7 @@ use super::module::Module;
 use super::running::Running;
 use super::via::Via;
 use crate::AbortHandle;
-use crate::stage::{Batch, Between, BuildError, Edges, Handler, Network, Reason, Sender, Stage};
+use crate::stage::{Batch, Between, BuildError, Edges, Handler, Network, Reason, Stage};
 
 impl Running {
     /// Inserts a proxy, which is a new instance of the module `M`, into an edge while the graph
@@ -31,7 +31,8 @@ impl Running {
     /// of the receiver. Other output ports of the proxy have no edges. `edge` names the edge in the
     /// same form as for [`tap`](Self::tap), and `name` becomes the name of the proxy.
     ///
-    /// The items of a sender keep their order. The proxy handles one item at a time. While the
+    /// The items of a sender keep their order. Where the sender calls the receiver, it calls the
+    /// proxy instead, and the proxy calls the receiver. The proxy handles one item at a time. While the
     /// proxy waits, the sender waits too, as it does when a queue is full. If the proxy panics, or
     /// if the graph stops while the proxy waits, the proxy's current item goes to the receiver's
     /// `dropped` port, provided that the item's type is `Clone`. A proxy whose method takes `&mut
@@ -44,7 +45,7 @@ impl Running {
     /// # Errors
     /// Returns an error if there is no such edge, if several edges have this name, or if the sender
     /// or the receiver has shards. Also returns an error if the edge already has a proxy, if the
-    /// name is taken, if the module does not meet the conditions above, or if the proxy cannot be
+    /// sender reaches the receiver both by calls and by a queue, if the name is taken, if the module does not meet the conditions above, or if the proxy cannot be
     /// created.
     ///
     /// # Cancellation
@@ -99,6 +100,20 @@ impl Running {
         let to_place = self.single(to)?;
         args.check(M::PARAMS).map_err(&refused)?;
         can_be_proxy::<M>().map_err(|why| refused(why.to_owned()))?;
+        let mut between = self
+            .edges
+            .iter()
+            .filter(|it| it.from.0 == *from && it.to.0 == *to);
+        if between.any(|it| it.is_call != found.is_call) {
+            let why = format!("`{from}` reaches `{to}` both by a call and by a queue");
+            return Err(refused(why));
+        }
+        // Where the sender calls the receiver, so does the proxy: items that waited in a queue
+        // would be overtaken when the proxy is removed.
+        let via = match found.is_call {
+            true => Via::call(),
+            false => Via::default(),
+        };
         let mut inputs = self.ports[to_place].1.iter();
         let port = inputs.find(|port| port.name == found.to.1);
         let port = port.expect("the edge ends at it");
@@ -112,7 +127,7 @@ impl Running {
         planned.outs(&mut |name, outlet| {
             if name == "out" {
                 sends = Some(outlet.item());
-                fits = outlet.connect(&*port.inlet, &Via::default());
+                fits = outlet.connect(&*port.inlet, &via);
             } else if name == "dropped" {
                 outlet.connect(&*(port.ends)(&*port.inlet), &Via::default());
             }
@@ -136,6 +151,7 @@ impl Running {
             from,
             name: &format!("{found} by {name}"),
             keepers: &self.keepers,
+            via: via.clone(),
         };
         let interposed = (port.interpose)(&*port.inlet, &detour, &*own.inlet);
         let interposed = interposed.ok_or_else(wanted)??;
@@ -237,6 +253,8 @@ pub(crate) struct Detour<'a> {
     from: &'a str,
     name: &'a str,
     keepers: &'a Arc<Keepers>,
+    /// The way from the stage to the receiver.
+    via: Via,
 }
 
 /// A stage between two others.
@@ -321,12 +339,13 @@ impl<T: Send + 'static> Push<Dropped<T>> for EndsAt<T> {
 }
 
 impl Detour<'_> {
-    /// Puts the stage before `stage`. It passes the items that `unwrap` returns to `to`.
+    /// Puts the stage before `stage`. It passes the items that `unwrap` returns to `to`, and all
+    /// others to `rest`.
     pub(crate) fn interpose<T: Send + 'static, I: Send + 'static>(
         &self,
-        stage: &Stage<Parcel<I>>,
-        ends: &Ends<I>,
+        (stage, ends): (&Stage<Parcel<I>>, &Ends<I>),
         (to, unwrap): (&dyn Inlet<T>, Unwrap<T, I>),
+        rest: &dyn Inlet<I>,
     ) -> Result<Interposed, BuildError> {
         let on_drop = Arc::clone(ends);
         let position = self.network.position(stage.name());
@@ -335,8 +354,7 @@ impl Detour<'_> {
         let own = own.handler(|edges| {
             Ok(Pass {
                 to: to.connect(edges, &Via::call(), self.keepers)?,
-                next: edges.to(stage).queue(1)?,
-                ends: Arc::clone(ends),
+                rest: rest.connect(edges, &self.via, self.keepers)?,
                 unwrap,
             })
         })?;
@@ -364,8 +382,7 @@ impl<I: Send + 'static> Remove for Removable<I> {
 /// Passes the items of one port to the proxy, and those of the other ports to the receiver.
 struct Pass<T, I> {
     to: Edge<T>,
-    next: Sender<Parcel<I>>,
-    ends: Ends<I>,
+    rest: Edge<I>,
     unwrap: Unwrap<T, I>,
 }
 
@@ -374,17 +391,12 @@ impl<T: Send + 'static, I: Send + 'static> Handler for Pass<T, I> {
 
     async fn handle(&self, batch: &mut Batch<Parcel<I>>) {
         while let Some(Parcel { item, flow }) = batch.next() {
-            match (self.unwrap)(item) {
-                Ok(item) => {
-                    if let Some(wait) = self.to.push(&flow, item) {
-                        wait.await;
-                    }
-                }
-                Err(item) => {
-                    if let Err(error) = self.next.send(Parcel { item, flow }).await {
-                        (self.ends)(error.event.into_inner(), reason(error.why));
-                    }
-                }
+            let wait = match (self.unwrap)(item) {
+                Ok(item) => self.to.push(&flow, item),
+                Err(item) => self.rest.push(&flow, item),
+            };
+            if let Some(wait) = wait {
+                wait.await;
             }
             batch.settle();
         }

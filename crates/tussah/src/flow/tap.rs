@@ -254,6 +254,7 @@ pub(crate) struct NamedEdge {
     /// The name of an instance and that of its port.
     pub(crate) from: (String, String),
     pub(crate) to: (String, String),
+    pub(crate) is_call: bool,
     /// The instances that send the items, and the number of the edge among those of the port.
     pub(crate) places: Vec<(usize, usize)>,
 }

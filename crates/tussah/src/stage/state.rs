@@ -252,7 +252,8 @@ impl<E> State<E> {
 
     /// Returns whether new batches may begin.
     pub(crate) fn works(&self) -> bool {
-        matches!(self.gate, Gate::Open | Gate::Draining) && self.has_handler && self.held == 0
+        let is_open = matches!(self.gate, Gate::Open | Gate::Draining);
+        is_open && self.has_handler && (self.held == 0 || self.has_returned())
     }
 
     /// Closes the stage: no event is admitted or taken any longer.

@@ -1,14 +1,17 @@
 //! Ordered modules that take batches: the output leaves in the order of the input.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use futures_lite::future::poll_once;
 use tussah::flow::expansion::Parcel;
 use tussah::flow::{Args, AsyncOut, Batch, Graph, Module, Out, Running, Via, WhenFull, module};
 use tussah::stage::Stage;
 use tussah::stage::control::{Order, Settings};
 use tussah::sync::Notify;
 
+use super::change::Pass;
 use super::ordered::{fate, random, through, through_while};
 use super::{Note, Notes};
 use crate::{by_hand, runtime};
@@ -311,4 +314,58 @@ fn a_returned_item_is_served_although_too_many_wait_for_it() {
         assert_eq!(notes.take(), expected);
         running.drain().await;
     });
+}
+
+/// The servlets that wait for returned items would wait forever if a stage that is held served
+/// none of these.
+#[test]
+fn a_swap_behind_an_ordered_module_waits_for_what_the_module_has_returned() {
+    let (notes, go) = (Notes::default(), Arc::new(Notify::new()));
+    let (_clock, runtime) = by_hand();
+    runtime.block_on(async {
+        let mut graph = Graph::new("g");
+        let args = Args::new().with("go", Arc::clone(&go));
+        graph.add::<First>("first", args).expect("it is new");
+        graph.add::<Pass>("pass", Args::new()).expect("it is new");
+        let note = graph.add::<Note<u64>>("note", notes.args());
+        note.expect("it is new");
+        let call = graph.connect_via("first", "pass", Via::call());
+        call.expect("both exist");
+        graph.connect("pass", "note").expect("both exist");
+        let running = graph.start().expect("it is whole");
+        let stage = running.network().find::<Parcel<_>>("first");
+        let stage: Stage<Parcel<<First as Module>::Item>> = stage.expect("it is there");
+        stage.retune(Settings {
+            servlets: Some(5),
+            batch: Some(3),
+            ..Settings::default()
+        });
+        stage.pause();
+        let input = running.input("first").expect("it takes numbers");
+        for number in 0..20u64 {
+            input.send(number).await;
+        }
+        stage.resume();
+        while stage.stats().waiting < 5 {
+            tussah::yield_now().await;
+        }
+        {
+            let mut swap = pin!(running.swap::<Pass>("pass", Args::new()));
+            assert!(poll_once(&mut swap).await.is_none(), "calls run");
+            go.notify_one();
+            let mut swapped = None;
+            for _ in 0..10_000 {
+                swapped = poll_once(&mut swap).await;
+                if swapped.is_some() {
+                    break;
+                }
+                tussah::yield_now().await;
+            }
+            let swapped = swapped.expect("what was returned is served");
+            swapped.expect("it fits");
+        }
+        running.drain().await;
+    });
+    let expected: Vec<_> = (0..20).map(|number| number.to_string()).collect();
+    assert_eq!(notes.take(), expected);
 }

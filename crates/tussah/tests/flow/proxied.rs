@@ -187,6 +187,92 @@ fn proxies_keep_the_order_of_a_sender() {
     assert_eq!(notes.take(), numbers);
 }
 
+/// Passes numbers on, one after the other.
+#[derive(Default)]
+struct InOrder;
+
+#[module]
+impl InOrder {
+    fn run(&mut self, number: u64, out: &impl Out<u64>) {
+        out.send(number);
+    }
+
+    #[port]
+    fn other(&mut self, number: u64, out: &impl Out<u64>) {
+        out.send(number);
+    }
+}
+
+/// Sends even numbers to one port, and odd ones to the other.
+#[derive(Default)]
+struct ByPort;
+
+#[module]
+impl ByPort {
+    fn run(&mut self, number: u64, even: &impl Out<u64>, odd: &impl Out<u64>) {
+        match number % 2 {
+            0 => even.send(number),
+            _ => odd.send(number),
+        }
+    }
+}
+
+/// Items of both ports of a receiver arrive by calls, and the proxy is in front of one port.
+#[test]
+fn proxies_keep_the_order_of_calls() {
+    const ITEMS: u64 = 20_000;
+    let notes = Notes::default();
+    runtime(2).block_on(async {
+        let mut graph = Graph::new("g");
+        add::<Below>(&mut graph, "below", Args::new().with("below", ITEMS));
+        add::<ByPort>(&mut graph, "by_port", Args::new());
+        add::<InOrder>(&mut graph, "in_order", Args::new());
+        add::<Note<u64>>(&mut graph, "note", notes.args());
+        for (from, to, via) in [
+            ("below", "by_port", Via::default()),
+            ("by_port.even", "in_order", Via::call()),
+            ("by_port.odd", "in_order.other", Via::call()),
+            ("in_order", "note", Via::queue(3)),
+        ] {
+            graph.connect_via(from, to, via).expect("both exist");
+        }
+        let running = graph.start().expect("it is whole");
+        while running.stats("note").expect("it exists").finished < ITEMS {
+            let proxy = running.proxy::<Pass>("by_port.even", "pass", Args::new());
+            let proxy = proxy.await.expect("it fits");
+            turns().await;
+            proxy.remove().await;
+        }
+        running.drain().await;
+    });
+    let numbers: Vec<_> = (0..ITEMS).map(|number| number.to_string()).collect();
+    assert_eq!(notes.take(), numbers);
+}
+
+#[test]
+fn a_receiver_of_calls_and_of_queued_items_takes_no_proxy() {
+    let notes = Notes::default();
+    runtime(1).block_on(async {
+        let mut graph = Graph::new("g");
+        add::<ByPort>(&mut graph, "by_port", Args::new());
+        add::<InOrder>(&mut graph, "in_order", Args::new());
+        add::<Note<u64>>(&mut graph, "note", notes.args());
+        let edge = graph.connect_via("by_port.even", "in_order", Via::call());
+        edge.expect("both exist");
+        connect(&mut graph, "by_port.odd", "in_order.other");
+        connect(&mut graph, "in_order", "note");
+        let running = graph.start().expect("it is whole");
+        let proxy = running.proxy::<Pass>("by_port.even", "pass", Args::new());
+        let error = proxy.await.expect_err("the order would be lost");
+        assert_eq!(
+            error.to_string(),
+            "`Pass` cannot be a proxy on `by_port.even -> in_order`: `by_port` reaches `in_order` \
+             both by a call and by a queue"
+        );
+        running.drain().await;
+    });
+}
+
 /// The item in the hand of a proxy keeps the next one outside.
 #[test]
 fn an_item_at_a_proxy_is_inside_the_limit() {

@@ -93,6 +93,7 @@ impl Graph {
             running.edges.push(NamedEdge {
                 from: (from.name.clone(), from.port.clone()),
                 to: (to.name.clone(), to.port.clone()),
+                is_call: via.is_call,
                 places,
             });
         }

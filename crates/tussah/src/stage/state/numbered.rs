@@ -9,7 +9,8 @@
 //! 2. A servlet takes one batch at a time. Its numbers follow each other [without a
 //!    gap](State::number), so no handler waits for a handler that waits for it.
 //! 3. While [the next event has been returned](State::has_returned), all handlers may wait for it.
-//!    A servlet may then begin even if as many as allowed are busy.
+//!    A servlet may then begin even if as many as allowed are busy, or if the stage is held. In a
+//!    stage that is held, it takes only events that were returned.
 
 use super::State;
 use crate::stage::control::Order;
@@ -37,10 +38,12 @@ impl<E> State<E> {
             return;
         };
         let events = batch.contiguous();
-        events.iter_mut().for_each(|event| (numbers.give)(event));
-        let number = |event: &Event<E>| (numbers.of)(event).unwrap_or_default();
+        if self.held == 0 {
+            events.iter_mut().for_each(|event| (numbers.give)(event));
+        }
+        let number = |event: &Event<E>| (numbers.of)(event);
         let mut pairs = events.windows(2);
-        let gap = pairs.position(|pair| number(&pair[0]) + 1 != number(&pair[1]));
+        let gap = pairs.position(|pair| number(&pair[0]).map(|it| it + 1) != number(&pair[1]));
         if let Some(last) = gap {
             for event in batch.split_off(last + 1).into_iter().rev() {
                 self.put_back(event, Order::Fifo, None);
