@@ -132,10 +132,12 @@ impl<'a> Checker<'a> {
     }
 
     fn resolve_imports(&mut self, file: &'a File) {
+        let graphs = file.graphs.iter().map(|graph| graph.name.text.as_str());
+        let graphs: HashSet<&str> = graphs.collect();
         for path in &file.imports {
             let span = path.names.last().map_or(path.span(), |name| name.span);
-            let mut graphs = file.graphs.iter();
-            if let ([name], Some(_)) = (&*path.names, graphs.find(|it| it.name.text == path.last()))
+            if let [name] = &*path.names
+                && graphs.contains(path.last())
                 && self
                     .modules
                     .is_none_or(|it| !it.signatures.contains_key(&name.text))

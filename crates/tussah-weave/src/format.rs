@@ -92,12 +92,8 @@ impl<'t> Formatter<'t> {
 
     /// Splits the tokens into lines.
     fn runs(&self) -> Vec<Run> {
-        let exploded: Vec<_> = self
-            .layout
-            .params
-            .iter()
-            .filter(|range| self.is_exploded(range))
-            .collect();
+        let params = self.layout.params.iter();
+        let mut exploded = params.filter(|range| self.is_exploded(range)).peekable();
         let count = self.tokens().len();
         let (mut runs, mut start, mut depth) = (Vec::new(), 0, 0_usize);
         let mut run_depth = 0;
@@ -113,7 +109,9 @@ impl<'t> Formatter<'t> {
             }
         };
         for index in 0..count {
-            let params = exploded.iter().find(|range| range.contains(&index));
+            // The parameters of the graphs stand one after the other.
+            while exploded.next_if(|range| *range.end() < index).is_some() {}
+            let params = exploded.peek().filter(|range| range.contains(&index));
             let is_param = params.is_some() && self.layout.param_starts.contains(&index);
             let is_params_end = params.is_some_and(|range| *range.end() == index);
             let is_close = self.layout.closes.contains(&index);
@@ -151,9 +149,11 @@ impl<'t> Formatter<'t> {
             self.tokens()[*range.start()].span,
             self.tokens()[*range.end()].span,
         );
-        let mut comments = self.lexed.comments.iter();
+        let comments = &self.lexed.comments;
+        let first = comments.partition_point(|comment| comment.span.start < open.start);
         let has_comment = comments
-            .any(|comment| comment.span.start >= open.start && comment.span.end <= close.end);
+            .get(first)
+            .is_some_and(|comment| comment.span.end <= close.end);
         // `graph Name(` and `) {` are around the parameters.
         let header = *range.start() - 2..*range.end() + 2;
         has_doc || has_comment || self.join(header, usize::MAX, 0).chars().count() > WIDTH
@@ -179,22 +179,24 @@ impl<'t> Formatter<'t> {
                 .iter()
                 .map(|comment| self.comment(comment))
                 .collect();
-            let until_newline = self.text[run_end..]
-                .find('\n')
-                .map_or(self.text.len(), |at| run_end + at);
             let next = self
                 .tokens()
                 .get(run.tokens.end)
                 .map_or(self.text.len(), |token| token.span.start as usize);
+            let until_newline = self.text[run_end..next]
+                .find('\n')
+                .map_or(next, |at| run_end + at);
             let mut trailing_end = run_end;
             while let Some(comment) = comments
                 .first()
-                .filter(|comment| (comment.span.start as usize) < until_newline.min(next))
+                .filter(|comment| (comment.span.start as usize) < until_newline)
             {
+                let comment_end = comment.span.end as usize;
                 inner.push(self.comment(comment));
-                trailing_end = comment.span.end as usize;
                 comments = &comments[1..];
-                if self.text[run_end..trailing_end].contains('\n') {
+                let is_last = self.text[trailing_end..comment_end].contains('\n');
+                trailing_end = comment_end;
+                if is_last {
                     break;
                 }
             }
@@ -272,7 +274,7 @@ impl<'t> Formatter<'t> {
     }
 
     fn is_in_type(&self, index: usize) -> bool {
-        self.layout.types.iter().any(|range| range.contains(&index))
+        self.layout.types.contains(&index)
     }
 }
 

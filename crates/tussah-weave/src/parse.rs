@@ -1,7 +1,7 @@
 //! The parser: recursive descent over tokens, which continues after an error.
 
 use std::collections::BTreeSet;
-use std::ops::{Range, RangeInclusive};
+use std::ops::RangeInclusive;
 
 use crate::diagnostic::Diagnostic;
 use crate::lex::{self, lex};
@@ -123,8 +123,8 @@ pub(crate) struct Layout {
     pub(crate) params: Vec<RangeInclusive<usize>>,
     /// The first tokens of parameters.
     pub(crate) param_starts: BTreeSet<usize>,
-    /// Rust types.
-    pub(crate) types: Vec<Range<usize>>,
+    /// The tokens of Rust types.
+    pub(crate) types: BTreeSet<usize>,
 }
 
 /// Returns the layout of a file without errors.

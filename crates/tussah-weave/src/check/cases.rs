@@ -1,6 +1,6 @@
 //! Tests of graphs: their names are resolved and their values checked.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::args::Wanted;
 use super::ends::{IN, OUT, RUN};
@@ -22,14 +22,18 @@ pub(super) fn tests(
     broken: &HashSet<usize>,
 ) -> Vec<Test> {
     let mut tests: Vec<Test> = Vec::new();
+    // The positions of the tests by their names.
+    let mut known: HashMap<&str, Span> = HashMap::new();
     for case in &file.tests {
-        if let Some(first) = tests.iter().find(|test| test.name == case.name) {
+        if let Some(&first) = known.get(case.name.as_str()) {
             let message = format!("the test {:?} exists twice", case.name);
-            let error =
-                Diagnostic::error(case.span, message).other(first.span, "it exists here first");
+            let error = Diagnostic::error(case.span, message).other(first, "it exists here first");
             checker.report(error);
         }
-        tests.extend(test(checker, graphs, broken, case));
+        if let Some(test) = test(checker, graphs, broken, case) {
+            known.entry(&case.name).or_insert(test.span);
+            tests.push(test);
+        }
     }
     tests
 }

@@ -142,7 +142,7 @@ impl Parser<'_> {
             })?,
             false => Vec::new(),
         };
-        self.layout.types.push(less..self.at);
+        self.layout.types.extend(less..self.at);
         Ok(types)
     }
 
@@ -185,7 +185,7 @@ impl Parser<'_> {
         if text.is_empty() {
             return Err(self.expected(what));
         }
-        self.layout.types.push(first..self.at);
+        self.layout.types.extend(first..self.at);
         let span = self.since(start);
         match Type::parse(&text) {
             Ok(ty) => Ok(TypeRef { ty, span }),

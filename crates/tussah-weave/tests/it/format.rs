@@ -58,6 +58,21 @@ fn lines_are_broken_and_aligned() {
     );
 }
 
+/// The time of the formatter grows with the length of the text. If it grew with the square of the
+/// length, this test would take minutes instead of seconds.
+#[test]
+fn long_texts_are_formatted() {
+    let check = |before: &str, part: &str, after: &str| {
+        let count = (1 << 17) / part.len();
+        let formatted = format(&format!("{before}{}{after}", part.repeat(count)));
+        let formatted = formatted.unwrap_or_else(|errors| panic!("{errors:?}"));
+        assert!(formatted.lines().count() >= count, "{part:?}");
+    };
+    check("graph A {", "a=B<C>()\n", "}");
+    check("graph A {", "a=B ", "}");
+    check("", "graph A(/**/a:B){}\n", "");
+}
+
 /// Returns the tokens without commas that are optional, and the comments in their order.
 fn content(text: &str) -> (Vec<TokenKind>, Vec<String>) {
     let lexed = lex(text);
