@@ -19,6 +19,7 @@ mod doubles;
 mod edges;
 pub(crate) mod ends;
 mod expand;
+mod fields;
 mod fused;
 pub(crate) mod instance;
 mod order;

@@ -1,10 +1,9 @@
 //! The types of items. The types of connected ports are unified.
 
-use std::collections::BTreeSet;
-
 use super::Checker;
 use super::build::Builder;
 use super::ends::{DROPPED, OUT, RUN};
+use super::fields;
 use crate::diagnostic::Diagnostic;
 use crate::modules::{PortSignature, Signature};
 use crate::suggest;
@@ -66,7 +65,7 @@ pub(super) fn types(builder: &mut Builder<'_, '_>) {
         }
         builder.graph.nodes[index].types = types;
     }
-    shards(builder, &nodes, &unifier);
+    fields::check(builder, &nodes, &unifier);
 }
 
 fn report_undetermined(builder: &mut Builder<'_, '_>, index: usize, missing: &[&str]) {
@@ -142,7 +141,7 @@ impl<'a> NodeTypes<'a> {
         port.map(|port| self.item(port))
     }
 
-    fn item(&self, port: &PortSignature) -> Type {
+    pub(super) fn item(&self, port: &PortSignature) -> Type {
         self.signature.item(port, &self.variables)
     }
 }
@@ -184,51 +183,10 @@ fn sheds(builder: &mut Builder<'_, '_>, nodes: &[Option<NodeTypes<'_>>], unifier
     }
 }
 
-/// Checks that the items of sharded instances have the field that chooses the shard.
-fn shards(builder: &mut Builder<'_, '_>, nodes: &[Option<NodeTypes<'_>>], unifier: &Unifier) {
-    let Some(modules) = builder.checker.modules else {
-        return;
-    };
-    for (index, node) in nodes.iter().enumerate() {
-        let Some(node) = node else {
-            continue;
-        };
-        let shards = builder.graph.nodes[index].shards.clone();
-        let Some((shards, field)) = shards.and_then(|shards| Some((shards.span, shards.by?)))
-        else {
-            continue;
-        };
-        for port in &node.signature.inputs {
-            let item = unifier.resolve(&node.item(port));
-            if has_variable(&item) {
-                continue;
-            }
-            let fields = modules
-                .items
-                .get(&item.to_string())
-                .or_else(|| modules.items.get(&item.short().to_string()));
-            let fields: BTreeSet<&str> = fields.into_iter().flatten().map(String::as_str).collect();
-            if fields.contains(field.as_str()) {
-                continue;
-            }
-            let message = format!(
-                "`{item}`, the item of the input `{}`, has no field `{field}`",
-                port.name
-            );
-            let mut error = Diagnostic::error(shards, message);
-            error.help = match fields.is_empty() {
-                true => Some(format!("`{item}` has no fields that a graph can name")),
-                false => suggest::help(&field, fields),
-            };
-            builder.report(error);
-        }
-    }
-}
-
 /// The names of variables begin with this character, which no Rust type contains.
 const VARIABLE: char = '?';
 
-fn has_variable(ty: &Type) -> bool {
+pub(super) fn has_variable(ty: &Type) -> bool {
     ty.name.starts_with(VARIABLE) || ty.args.iter().any(has_variable)
 }
 
@@ -339,7 +297,7 @@ impl Unifier {
     }
 
     /// Replaces the variables whose types are known.
-    fn resolve(&self, ty: &Type) -> Type {
+    pub(super) fn resolve(&self, ty: &Type) -> Type {
         let ty = self.shallow(ty);
         Type {
             args: ty.args.iter().map(|arg| self.resolve(arg)).collect(),
