@@ -1,8 +1,9 @@
-//! The domains of parameters: ranges of numbers, and lists of words.
+//! The domains of parameters: ranges of numbers, lists of words, and names of fields.
 
 use std::time::Duration;
 
 use crate::suggest;
+use crate::types::Type;
 use crate::value::{Kind, Value};
 
 /// The values that a parameter accepts. The default domain contains all values of the parameter's
@@ -35,6 +36,10 @@ pub struct Domain {
     /// The accepted texts. If the list is empty, any text is accepted.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub words: Vec<String>,
+    /// The item type whose fields the accepted texts name. It can contain type parameters of the
+    /// module.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub field_of: Option<Type>,
 }
 
 impl Domain {
@@ -42,6 +47,9 @@ impl Domain {
     #[must_use]
     pub fn describe(&self, kind: &Kind) -> Option<String> {
         let shown = |number| of_kind(kind, number);
+        if let Some(item) = &self.field_of {
+            return Some(format!("a field of `{}`", item.short()));
+        }
         match (self.least, self.most) {
             _ if !self.words.is_empty() => Some(or(&self.words)),
             (None, None) => None,
@@ -51,7 +59,8 @@ impl Domain {
         }
     }
 
-    /// Checks a value of the parameter's kind.
+    /// Checks a value of the parameter's kind. Does not check names of fields, because the edges of
+    /// an instance determine the type of its items.
     ///
     /// # Errors
     /// If the domain does not contain the value, returns the description of a value that it
@@ -121,7 +130,12 @@ mod tests {
     fn domains_are_described_in_the_unit_of_their_kind() {
         let check = |least, most, words: &[&str], kind: Kind, expected: Option<&str>| {
             let words = words.iter().map(|&word| word.to_owned()).collect();
-            let domain = Domain { least, most, words };
+            let domain = Domain {
+                least,
+                most,
+                words,
+                field_of: None,
+            };
             assert_eq!(domain.describe(&kind).as_deref(), expected);
         };
         check(None, None, &[], Kind::Count, None);
@@ -132,6 +146,12 @@ mod tests {
         check(None, None, &["a"], Kind::Text, Some("\"a\""));
         let three = Some("\"a\", \"b\" or \"c\"");
         check(None, None, &["a", "b", "c"], Kind::Text, three);
+        let field = Domain {
+            field_of: Type::parse("logs::Line").ok(),
+            ..Domain::default()
+        };
+        let described = field.describe(&Kind::Text);
+        assert_eq!(described.as_deref(), Some("a field of `Line`"));
     }
 
     #[test]
@@ -139,7 +159,7 @@ mod tests {
         let domain = Domain {
             least: Some(1.0),
             most: Some(u64::MAX as f64),
-            words: Vec::new(),
+            ..Domain::default()
         };
         for (count, expected) in [(0, false), (1, true), (u64::MAX, true)] {
             assert_eq!(

@@ -26,6 +26,17 @@ pub struct Modules {
 }
 
 impl Modules {
+    /// Returns the field names of an item type, in any of its spellings.
+    pub(crate) fn fields(&self, item: &Type) -> &[String] {
+        let fits = |known: &str| Type::parse(known).is_ok_and(|known| known.fits(item));
+        let exact = self.items.get(&item.to_string());
+        let fields = exact.or_else(|| {
+            let mut items = self.items.iter();
+            items.find_map(|(known, fields)| fits(known).then_some(fields))
+        });
+        fields.map_or(&[], Vec::as_slice)
+    }
+
     /// Adds the signature of a module.
     pub fn insert(&mut self, signature: Signature) {
         self.signatures.insert(signature.name.clone(), signature);
@@ -126,7 +137,12 @@ impl Signature {
     /// Returns the type of a port's items, with `types` in place of the type parameters.
     #[must_use]
     pub fn item(&self, port: &PortSignature, types: &[Type]) -> Type {
-        port.item.replace(&|name| {
+        self.replace(&port.item, types)
+    }
+
+    /// Returns a type of the signature, with `types` in place of the type parameters.
+    pub(crate) fn replace(&self, ty: &Type, types: &[Type]) -> Type {
+        ty.replace(&|name| {
             let index = self.generics.iter().position(|generic| generic == name)?;
             types.get(index).cloned()
         })

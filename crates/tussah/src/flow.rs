@@ -152,7 +152,7 @@ pub use self::args::Args;
 pub use self::batch::Batch;
 pub use self::dropped::Dropped;
 pub use self::error::{GraphError, WeaveError};
-pub use self::fields::{FieldValue, Fields};
+pub use self::fields::{FieldName, FieldValue, Fields};
 pub use self::flows::{Flow, Key};
 pub use self::graph::Graph;
 pub use self::module::Module;

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use tussah::flow::{Share, module, weave};
+use tussah::flow::{FieldName, Fields, Share, module, weave};
 use tussah::modules::Framing;
 
 struct Small;
@@ -27,8 +27,24 @@ impl Strict {
     fn run(&self, _item: u64) {}
 }
 
+#[derive(Fields)]
+struct Line {
+    host: String,
+}
+
+struct Select;
+
+#[module]
+impl Select {
+    fn init(_field: FieldName<Line>) -> Self {
+        Self
+    }
+
+    fn run(&self, _item: u64) {}
+}
+
 weave! {
-    use Small, Strict
+    use Small, Strict, Select
 
     graph Ranges(any: count = 300) {
       fits    = Small(255, 65_535, word: 4_294_967_295, most: 18_446_744_073_709_551_615)
@@ -41,6 +57,8 @@ weave! {
       none    = Strict("lines", times: 0)
       above   = Strict("lines", share: 1.5)
       below   = Strict("lines", share: 0 - 0.5)
+      field   = Select("host")
+      hots    = Select("hots")
       inner   = Inner()
       through = Through(300, 7)
       in -> fits
@@ -53,6 +71,8 @@ weave! {
       in -> none
       in -> above
       in -> below
+      in -> field
+      in -> hots
       in -> inner
       in -> through
     }

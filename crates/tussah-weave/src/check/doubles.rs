@@ -2,6 +2,7 @@
 
 use super::Checker;
 use super::ends::{DROPPED, OUT, RUN};
+use super::fields;
 use super::unify::{NodeTypes, Unifier};
 use crate::diagnostic::Diagnostic;
 use crate::graph::{Graph, Place, PortRef, Step};
@@ -58,7 +59,11 @@ pub(super) fn check(checker: &mut Checker<'_>, graph: &Graph, steps: &mut [Step]
             true => checker.check_types(double.types.signature, &found, double.span),
             false => checker.report(undetermined(double, &missing)),
         }
-        if let Step::Replace { types, .. } = &mut steps[double.step] {
+        if let Step::Replace { types, args, .. } = &mut steps[double.step] {
+            let modules = checker.modules;
+            let wrong = modules.map(|it| fields::args(it, &double.types, args, &unifier));
+            let wrong = wrong.into_iter().flatten();
+            wrong.for_each(|error| checker.report(error));
             *types = found;
         }
     }

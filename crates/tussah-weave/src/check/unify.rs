@@ -142,7 +142,12 @@ impl<'a> NodeTypes<'a> {
     }
 
     pub(super) fn item(&self, port: &PortSignature) -> Type {
-        self.signature.item(port, &self.variables)
+        self.replace(&port.item)
+    }
+
+    /// Returns a type of the signature, with the variables in place of the type parameters.
+    pub(super) fn replace(&self, ty: &Type) -> Type {
+        self.signature.replace(ty, &self.variables)
     }
 }
 

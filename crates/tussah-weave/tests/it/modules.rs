@@ -5,7 +5,8 @@ use tussah_weave::{
 };
 
 /// One module a line: `path<generics>(param: kind, optional?: kind) inputs -> outputs properties`.
-/// An output with `!` must be connected. A kind can end with a range or with words in brackets.
+/// An output with `!` must be connected. A kind can end with a range, with words, or with
+/// `field of` and a type, in brackets.
 const MODULES: &str = "
     http::Listen(listen: address, at_once?: count) -> out!: Request, bad: Answer
     http::Reply() run: Answer, busy: Request -> failed: Error
@@ -27,6 +28,7 @@ const MODULES: &str = "
     flow::Either<A, B>() run: A -> out: A, other: B
     flow::Source<T>() -> out!: T
     flow::Sink<T>() run: T
+    flow::Select<T>(field: text[field of T], is?: text) run: T -> out!: T, rest: T
     flow::Mark<T>() run: T -> out: T
     flow::Move<OnceT>() run: OnceT -> out!: OnceT
     Files() -> out!: OnceFile
@@ -43,6 +45,7 @@ const ITEMS: &[(&str, &[&str])] = &[
     ("Loaded", &["path", "bytes"]),
     ("Load", &["path"]),
     ("Record", &["user", "time"]),
+    ("logs::Event", &["code"]),
 ];
 
 /// The types of generic modules that do not exist for all types.
@@ -139,11 +142,17 @@ fn ports(text: &str) -> Vec<PortSignature> {
 }
 
 fn domain_of(text: &str) -> Domain {
+    if let Some(item) = text.strip_prefix("field of ") {
+        return Domain {
+            field_of: Some(Type::parse(item).expect(text)),
+            ..Domain::default()
+        };
+    }
     match text.split_once("..") {
         Some((least, most)) => Domain {
             least: least.parse().ok(),
             most: most.parse().ok(),
-            words: Vec::new(),
+            ..Domain::default()
         },
         None => Domain {
             words: text.split_terminator('|').map(str::to_owned).collect(),

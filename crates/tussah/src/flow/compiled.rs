@@ -52,6 +52,9 @@ pub struct ParamSpec {
     pub range: (f64, f64),
     /// The texts that the parameter accepts. If it is empty, any text is accepted.
     pub words: &'static [&'static str],
+    /// True if the type is a [`FieldName`](super::FieldName), so that `words` are the fields of its
+    /// item type.
+    pub names_field: bool,
     /// True if the argument may be omitted.
     pub optional: bool,
     /// Returns an error if the argument is missing, or does not fit the parameter.

@@ -4,7 +4,9 @@ use std::any::type_name;
 #[cfg(feature = "cli")]
 use std::sync::Arc;
 
-use tussah_weave::{Body, Kind, Parallelism, ParamSignature, PortSignature, Signature, Type};
+use tussah_weave::{
+    Body, Domain, Kind, Parallelism, ParamSignature, PortSignature, Signature, Type,
+};
 
 use super::compiled::ParamSpec;
 use super::compiled::ports::OutputSpec;
@@ -62,15 +64,23 @@ impl Describe {
         self
     }
 
-    /// Adds a parameter. If the parameter has no kind in Weave, the signature shows the name of its
-    /// Rust type.
+    /// Adds a parameter. All type parameters must be added before. If the parameter has no kind in
+    /// Weave, the signature shows the name of its Rust type.
     #[must_use]
     pub fn param<T>(mut self, param: &ParamSpec) -> Self {
         let kind = param.kind.clone();
+        let domain = match param.names_field {
+            // The signature of a generic module is that for all types of items.
+            true => Domain {
+                field_of: self.general::<T>(param.spelled).args.pop(),
+                ..Domain::default()
+            },
+            false => domain(param.range, param.words),
+        };
         self.signature.params.push(ParamSignature {
             name: param.name.to_owned(),
             kind: kind.unwrap_or_else(|| Kind::Rust(type_of::<T>())),
-            domain: domain(param.range, param.words),
+            domain,
             optional: param.optional,
             doc: String::new(),
         });
@@ -119,16 +129,21 @@ impl Describe {
     }
 
     fn port<T>(&self, name: &str, spelled: &str) -> PortSignature {
-        let item = type_of::<T>();
         PortSignature {
             name: name.to_owned(),
-            item: match Type::parse(spelled) {
-                Ok(spelled) => general(&item, &spelled, &self.signature.generics),
-                Err(_) => item,
-            },
+            item: self.general::<T>(spelled),
             required: false,
             clones: true,
             doc: String::new(),
+        }
+    }
+
+    /// Returns a type, with type parameters where `spelled` has them.
+    fn general<T>(&self, spelled: &str) -> Type {
+        let of = type_of::<T>();
+        match Type::parse(spelled) {
+            Ok(spelled) => general(&of, &spelled, &self.signature.generics),
+            Err(_) => of,
         }
     }
 }

@@ -1,14 +1,16 @@
 //! The fields of items, by which graphs choose shards, and which modules compare.
 
+use std::fmt;
 use std::hash::Hasher;
+use std::marker::PhantomData;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tussah_weave::Value;
+use tussah_weave::{Kind, Value};
 
-use super::param::{Rate, Size};
+use super::param::{Param, Rate, Size};
 
 /// An item with fields that a graph can name. For example, `* 4 by path` in Weave chooses one of
 /// four shards by the field `path`, and modules such as [`Filter`](crate::modules::Filter) compare
@@ -110,6 +112,88 @@ values! {
 impl<T: FieldValue> FieldValue for Option<T> {
     fn value(&self) -> Option<Value> {
         self.as_ref()?.value()
+    }
+}
+
+/// The name of a field of the item type `T`, as a parameter of a module.
+///
+/// `tussah check` and `weave!` report an argument that names no field of the items. With other
+/// arguments, such as those from the command line, the graph does not start.
+///
+/// # Examples
+/// ```
+/// use tussah::flow::{FieldName, Fields, module};
+///
+/// /// Prints a field of each item.
+/// struct Show<T> {
+///     field: FieldName<T>,
+/// }
+///
+/// #[module]
+/// impl<T: Fields + Clone + Send + 'static> Show<T> {
+///     fn init(field: FieldName<T>) -> Self {
+///         Self { field }
+///     }
+///
+///     fn run(&self, item: T) {
+///         println!("{:?}", item.field(self.field.get()));
+///     }
+/// }
+///
+/// #[derive(Fields)]
+/// struct Line {
+///     text: String,
+/// }
+///
+/// assert!(FieldName::<Line>::new("text").is_some());
+/// assert!(FieldName::<Line>::new("txt").is_none());
+/// ```
+pub struct FieldName<T> {
+    name: &'static str,
+    of: PhantomData<fn(T)>,
+}
+
+impl<T: Fields> FieldName<T> {
+    /// Creates the name of a field, or returns `None` if the items have no such field.
+    #[must_use]
+    pub fn new(name: &str) -> Option<Self> {
+        let name = T::NAMES.iter().find(|&&known| known == name)?;
+        let of = PhantomData;
+        Some(Self { name, of })
+    }
+}
+
+impl<T> FieldName<T> {
+    /// Returns the name.
+    #[must_use]
+    pub fn get(&self) -> &'static str {
+        self.name
+    }
+}
+
+impl<T> Clone for FieldName<T> {
+    fn clone(&self) -> Self {
+        let Self { name, of } = *self;
+        Self { name, of }
+    }
+}
+
+impl<T> fmt::Debug for FieldName<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("FieldName").field(&self.name).finish()
+    }
+}
+
+impl<T: Fields> Param for FieldName<T> {
+    const KIND: Kind = Kind::Text;
+    const WORDS: &'static [&'static str] = T::NAMES;
+
+    fn read(value: &Value) -> Result<Self, String> {
+        let name = match value {
+            Value::Text(name) => Self::new(name),
+            _ => None,
+        };
+        name.ok_or_else(|| format!("is {value}, but the items have no such field"))
     }
 }
 

@@ -33,6 +33,7 @@ pub struct Share(pub f64);
 /// | [`Duration`] | duration |
 /// | [`Rate`] | rate |
 /// | `String` | text |
+/// | [`FieldName<T>`](super::FieldName) | text, a field of `T` |
 /// | [`PathBuf`] | path |
 /// | [`SocketAddr`] | address |
 ///
@@ -81,6 +82,7 @@ pub(super) fn domain((least, most): (f64, f64), words: &[&str]) -> Domain {
         least: Some(least).filter(|it| it.is_finite()),
         most: Some(most).filter(|it| it.is_finite()),
         words: words.iter().map(|&word| word.to_owned()).collect(),
+        field_of: None,
     }
 }
 

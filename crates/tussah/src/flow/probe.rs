@@ -7,7 +7,7 @@ use std::str::FromStr;
 use tussah_weave::Kind;
 
 use super::args::Read;
-use super::fields::{Fields, HashField, hash_field};
+use super::fields::{FieldName, Fields, HashField, hash_field};
 use super::param::{Param, read};
 use super::tap::Show;
 
@@ -50,6 +50,11 @@ impl<T: Param> Probe<T> {
     pub fn read_fn(&self) -> Option<Read<T>> {
         Some(read::<T>)
     }
+}
+
+impl<T: Fields> Probe<FieldName<T>> {
+    /// True: the parameter names a field of the items.
+    pub const NAMES_FIELD: bool = true;
 }
 
 /// A module type with a documentation comment. `#[module]` implements this trait for the type.
@@ -112,6 +117,9 @@ pub trait NoProbe<T> {
 
     /// An empty slice: the type has no kind in Weave.
     const WORDS: &'static [&'static str] = &[];
+
+    /// False: the type is not a [`FieldName`].
+    const NAMES_FIELD: bool = false;
 
     /// False: the type does not implement `Clone`.
     const CLONES: bool = false;

@@ -26,16 +26,3 @@ pub use self::retry::Retry;
 pub use self::split::Split;
 pub use self::throttle::Throttle;
 pub use self::timer::Timer;
-
-use crate::flow::Fields;
-
-/// Checks that the items have a field.
-fn check_field<T: Fields>(field: &str) -> Result<(), String> {
-    if T::NAMES.contains(&field) {
-        return Ok(());
-    }
-    Err(format!(
-        "the items have no field `{field}`: expected `{}`",
-        T::NAMES.join("`, `")
-    ))
-}

@@ -55,6 +55,7 @@ fn param_spec(param: &Param) -> TokenStream {
         spelled: #spelled,
         range: __flow::Probe::<#of>::RANGE,
         words: __flow::Probe::<#of>::WORDS,
+        names_field: __flow::Probe::<#of>::NAMES_FIELD,
         optional: #optional,
         check: |args: &__flow::Args| #value.map(::core::mem::drop),
     })

@@ -1,14 +1,12 @@
 //! A module that selects items by a field.
 
-use std::marker::PhantomData;
-
-use crate::flow::{Fields, Out, Value, module};
+use crate::flow::{FieldName, Fields, Out, Value, module};
 
 /// Sends each item to one of two ports, depending on the value of one of its fields.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
-/// | `field` | text | the field |
+/// | `field` | text, a field of `T` | the field |
 /// | `is` | text, optional | the value of the field |
 /// | `at_least`, `at_most` | number, optional | the range of the field; sizes in bytes, durations in seconds |
 ///
@@ -22,22 +20,20 @@ use crate::flow::{Fields, Out, Value, module};
 /// connect `rest` to another filter.
 #[module]
 pub struct Filter<T> {
-    field: String,
+    field: FieldName<T>,
     is: Option<String>,
     at_least: f64,
     at_most: f64,
-    of: PhantomData<fn(T)>,
 }
 
 #[module]
 impl<T: Fields + Clone + Send + 'static> Filter<T> {
     fn init(
-        field: String,
+        field: FieldName<T>,
         is: Option<String>,
         at_least: Option<f64>,
         at_most: Option<f64>,
     ) -> Result<Self, String> {
-        super::check_field::<T>(&field)?;
         if is.is_none() && at_least.is_none() && at_most.is_none() {
             return Err("there is no condition: expected `is`, `at_least` or `at_most`".to_owned());
         }
@@ -46,13 +42,12 @@ impl<T: Fields + Clone + Send + 'static> Filter<T> {
             is,
             at_least: at_least.unwrap_or(f64::NEG_INFINITY),
             at_most: at_most.unwrap_or(f64::INFINITY),
-            of: PhantomData,
         })
     }
 
     fn run(&self, item: T, out: &impl Out<T>, rest: Option<&impl Out<T>>) {
         if item
-            .field(&self.field)
+            .field(self.field.get())
             .is_some_and(|value| self.fits(&value))
         {
             out.send(item);

@@ -1,16 +1,15 @@
 //! A module that assigns items to flows.
 
 use std::collections::{BTreeMap, HashMap};
-use std::marker::PhantomData;
 use std::num::NonZeroUsize;
 
-use crate::flow::{Fields, Key, Out, Value, module};
+use crate::flow::{FieldName, Fields, Key, Out, Value, module};
 
 /// Assigns each item to the flow that is named by one of the item's fields.
 ///
 /// | parameter | kind | meaning |
 /// |---|---|---|
-/// | `by` | text | the field |
+/// | `by` | text, a field of `T` | the field |
 /// | `flows` | count, at least 1, default 10,000 | the maximum number of open flows |
 ///
 /// | port | items | meaning |
@@ -24,13 +23,12 @@ use crate::flow::{Fields, Key, Out, Value, module};
 /// The module handles one item at a time.
 #[module]
 pub struct Split<T> {
-    by: String,
+    by: FieldName<T>,
     flows: usize,
     /// The number of the last item of each open flow, and the flows in the order of these numbers.
     last: HashMap<Key, u64>,
     order: BTreeMap<u64, Key>,
     number: u64,
-    of: PhantomData<fn(T)>,
 }
 
 /// Bound, in flows: the default maximum number of open flows. A flow with state takes a few hundred
@@ -39,20 +37,18 @@ const FLOWS_MAX: usize = 10_000;
 
 #[module]
 impl<T: Fields + Clone + Send + 'static> Split<T> {
-    fn init(by: String, flows: Option<NonZeroUsize>) -> Result<Self, String> {
-        super::check_field::<T>(&by)?;
-        Ok(Self {
+    fn init(by: FieldName<T>, flows: Option<NonZeroUsize>) -> Self {
+        Self {
             by,
             flows: flows.map_or(FLOWS_MAX, NonZeroUsize::get),
             last: HashMap::new(),
             order: BTreeMap::new(),
             number: 0,
-            of: PhantomData,
-        })
+        }
     }
 
     fn run(&mut self, item: T, out: &impl Out<T>) {
-        let key = match item.field(&self.by) {
+        let key = match item.field(self.by.get()) {
             None => return out.send(item),
             Some(Value::Count(number)) => Key::from(number),
             Some(value) => Key::from(super::filter::text(&value)),

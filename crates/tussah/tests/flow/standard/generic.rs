@@ -1,6 +1,6 @@
 //! The modules for items of any type.
 
-use tussah::flow::{AsyncOut, Dropped, Modules, Out, Params, module};
+use tussah::flow::{AsyncOut, Dropped, Modules, Out, Params, Value, module};
 use tussah::modules::{self, Attempt, FilePart};
 
 use super::{Given, Notes, Request, all, graph, items, step};
@@ -26,14 +26,6 @@ fn by_hand_with(text: &str, modules: &Modules, params: Params, count: usize) -> 
         }
     });
     notes.take()
-}
-
-#[track_caller]
-fn error(text: &str) -> String {
-    let params = Params::new().typed("given", Given::new(vec![Request(None, 0)]));
-    let graph = graph(text, &all(), &params);
-    let started = runtime(1).block_on(async { graph.start().map(|_| ()) });
-    started.expect_err("an argument is wrong").to_string()
 }
 
 /// Fails at each number until it was tried as often as the number says.
@@ -256,24 +248,36 @@ fn filters_sort_items_by_their_fields() {
 }
 
 #[test]
-fn a_wrong_field_is_an_error_of_the_instance() {
+fn a_wrong_field_is_an_error() {
     let check = |module: &str, expected: &str| {
         let text = format!(
             "use Items, Filter, Split, Note, Logger
-            graph Sorted(given: Given) {{
+            graph Sorted(given: Given, any: text = \"client\") {{
               items = Items<Request>(given)
               sort  = {module}
               log   = Logger()
               items -> sort -> log
             }}"
         );
-        let error = error(&text);
+        let params = Params::new().typed("given", Given::new(requests()));
+        let params = params.with("any", Value::Text("size".to_owned()));
+        let error = match all().graph("test.weave", &text, &params) {
+            Ok(graph) => runtime(1)
+                .block_on(async { graph.start().map(|_| ()) })
+                .expect_err("an argument is wrong")
+                .to_string(),
+            Err(error) => error.to_string(),
+        };
         assert!(error.contains(expected), "{error}");
+        assert!(error.contains("test.weave:4:"), "{error}");
     };
-    let fields = "the instance `sort` at test.weave:4:15 could not be made: the items have no \
-                  field `size`: expected `client`, `bytes`";
+    // `check` finds constants, and the start finds all others.
+    let fields = "fields: `client`, `bytes`";
     check("Filter(field: \"size\", at_least: 1)", fields);
     check("Split(by: \"size\")", fields);
+    let started = "is \"size\": expected \"client\" or \"bytes\"";
+    check("Filter(field: any, at_least: 1)", started);
+    check("Split(by: any)", started);
     check("Filter(field: \"bytes\")", "there is no condition");
 }
 
