@@ -159,7 +159,7 @@ pub use self::module::Module;
 pub use self::modules::{Modules, Params};
 pub use self::open_file::OpenFile;
 pub use self::out::{AsyncOut, Out};
-pub use self::param::{Param, Rate, Share, Size};
+pub use self::param::{Param, Period, Rate, Share, Size};
 pub use self::proxy::Proxy;
 pub use self::running::{Input, Running};
 pub use self::tap::{Tap, TappedItem};
@@ -193,6 +193,7 @@ pub mod expansion {
     pub use super::out::{AsyncOut, Out};
     pub use super::outbox::{Held, Outbox};
     pub use super::outlet::Outlet;
+    pub use super::param::Period;
     pub use super::probe::{Documented, Fails, NoProbe, Probe, call, unwound};
     pub use super::swap::Swap;
     pub use super::wake::Wake;

@@ -1,10 +1,9 @@
 //! A source of HTTP requests.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use parking_lot::Mutex;
-use tussah::flow::{AsyncOut, Size, module};
+use tussah::flow::{AsyncOut, Period, Size, module};
 use tussah::sync::mpsc::{Receiver, channel};
 
 use super::wire::{Arrival, wire};
@@ -23,12 +22,12 @@ use crate::web::{Routes, Running};
 /// | `connections` | count, 1 to 1,000,000, default 10,000 | the maximum number of open connections; at the maximum, a new connection replaces an idle one, or gets 503 |
 /// | `head` | size, 1 to 65,535 bytes, default 16 KiB | the longest head; 431 for a longer one |
 /// | `body` | size, default 1 MiB | the longest body; 413 for a longer one |
-/// | `patience` | duration, default 30 s | the time limit for receiving a body, and the time for which a client may stall while reading a response |
-/// | `idle` | duration, default 60 s | the maximum time from a response to the next request |
+/// | `patience` | duration, above 0, default 30 s | the time limit for receiving a body, and the time for which a client may stall while reading a response |
+/// | `idle` | duration, above 0, default 60 s | the maximum time from a response to the next request |
 /// | `half_close` | flag, default true | whether to answer a client that has closed its sending side |
 ///
-/// The head of a request must arrive within 10 seconds. The durations `patience` and `idle` must be
-/// longer than zero. The module keeps the body of a request in memory until the request is dropped.
+/// The head of a request must arrive within 10 seconds. The module keeps the body of a request in
+/// memory until the request is dropped.
 ///
 /// The output `out` sends the [`Request`]s. The optional output `listening` sends the bound address
 /// once. The optional output `bad` sends a proposed [`Response`] if a request is not valid HTTP,
@@ -70,8 +69,8 @@ impl HttpListen {
         connections: Option<usize>,
         head: Option<Size>,
         body: Option<Size>,
-        patience: Option<Duration>,
-        idle: Option<Duration>,
+        patience: Option<Period>,
+        idle: Option<Period>,
         half_close: Option<bool>,
     ) -> Result<Self, String> {
         let connections = connections.unwrap_or(CONNECTIONS);
@@ -89,14 +88,9 @@ impl HttpListen {
         }
         let mut timeouts = Timeouts::default();
         if let Some(patience) = patience {
-            (timeouts.body, timeouts.write) = (patience, patience);
+            (timeouts.body, timeouts.write) = (patience.get(), patience.get());
         }
-        timeouts.idle = idle.unwrap_or(timeouts.idle);
-        for (name, time) in [("patience", timeouts.body), ("idle", timeouts.idle)] {
-            if time.is_zero() {
-                return Err(format!("`{name}` is zero: expected a longer time"));
-            }
-        }
+        timeouts.idle = idle.map_or(timeouts.idle, Period::get);
         let config = Config {
             listen: vec![ListenAddress::Tcp(listen)],
             half_close: treatment(half_close),

@@ -20,6 +20,34 @@ pub struct Rate(pub f64);
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug, Default)]
 pub struct Share(pub f64);
 
+/// A time that is not 0, such as the `5 ms` between two ticks.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// use tussah::flow::Period;
+///
+/// let second = Duration::from_secs(1);
+/// assert_eq!(Period::new(second).map(Period::get), Some(second));
+/// assert_eq!(Period::new(Duration::ZERO), None);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Period(Duration);
+
+impl Period {
+    /// Creates a period, or returns `None` if the time is 0.
+    #[must_use]
+    pub fn new(time: Duration) -> Option<Self> {
+        (!time.is_zero()).then_some(Self(time))
+    }
+
+    /// Returns the time.
+    #[must_use]
+    pub fn get(self) -> Duration {
+        self.0
+    }
+}
+
 /// A parameter type that has a kind in Weave.
 ///
 /// | type | kind |
@@ -31,6 +59,7 @@ pub struct Share(pub f64);
 /// | [`Share`] | number from 0 to 1 |
 /// | [`Size`] | size |
 /// | [`Duration`] | duration |
+/// | [`Period`] | duration, at least 1 ns |
 /// | [`Rate`] | rate |
 /// | `String` | text |
 /// | [`FieldName<T>`](super::FieldName) | text, a field of `T` |
@@ -119,6 +148,7 @@ params! {
     Share: Number(value) from 0.0 to 1.0 => Ok(Share(*value));
     Size: Size(value) => Ok(Size(*value));
     Duration: Duration(value) => Ok(*value);
+    Period: Duration(value) from 1e-9 => Period::new(*value).ok_or_else(|| "is 0".to_owned());
     Rate: Rate(value) => Ok(Rate(*value));
     String: Text(value) => Ok(value.clone());
     PathBuf: Path(value) => Ok(value.into());

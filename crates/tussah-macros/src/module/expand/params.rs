@@ -2,7 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens as _, quote};
-use syn::Type;
+use syn::{Type, parse_quote};
 
 use crate::module::Module;
 
@@ -28,7 +28,17 @@ impl Module {
 
     /// Returns the constants that describe the parameters.
     pub(super) fn param_specs(&self) -> impl Iterator<Item = TokenStream> {
-        self.params().into_iter().map(|param| param_spec(&param))
+        let own = self.init.as_ref().map_or(0, |init| init.params.len());
+        let params = self.params().into_iter().enumerate();
+        params.map(move |(place, param)| {
+            // The parameters that the engine reads do not accept 0, although their types have it.
+            let accepted = match param.0.as_str() {
+                _ if place < own => param.1.clone(),
+                "flows" => parse_quote!(::core::num::NonZeroUsize),
+                _ => parse_quote!(__flow::Period),
+            };
+            param_spec(&param, &accepted)
+        })
     }
 }
 
@@ -45,15 +55,16 @@ fn value((name, of, optional): &Param) -> TokenStream {
     quote!(args.#get::<#of>(#name, __flow::Probe::<#of>::new().read_fn()))
 }
 
-/// Returns the constant that describes a parameter.
-fn param_spec(param: &Param) -> TokenStream {
+/// Returns the constant that describes a parameter, which takes the values that the type `accepted`
+/// accepts.
+fn param_spec(param: &Param, accepted: &Type) -> TokenStream {
     let (name, of, optional) = param;
     let (spelled, value) = (spelled(of), value(param));
     quote!(__flow::ParamSpec {
         name: #name,
         kind: __flow::Probe::<#of>::KIND,
         spelled: #spelled,
-        range: __flow::Probe::<#of>::RANGE,
+        range: __flow::Probe::<#accepted>::RANGE,
         words: __flow::Probe::<#of>::WORDS,
         names_field: __flow::Probe::<#of>::NAMES_FIELD,
         optional: #optional,

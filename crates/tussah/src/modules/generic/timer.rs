@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::flow::{AsyncOut, module};
+use crate::flow::{AsyncOut, Period, module};
 use crate::time::interval;
 
 /// Sends the numbers 0, 1, 2 and so on at regular intervals, starting immediately.
@@ -26,12 +26,9 @@ pub struct Timer {
 
 #[module]
 impl Timer {
-    fn init(every: Duration, count: Option<u64>) -> Result<Self, String> {
-        if every.is_zero() {
-            return Err("`every` is zero: expected the time between two items".to_owned());
-        }
-        let count = count.unwrap_or(u64::MAX);
-        Ok(Self { every, count })
+    fn init(every: Period, count: Option<u64>) -> Self {
+        let (every, count) = (every.get(), count.unwrap_or(u64::MAX));
+        Self { every, count }
     }
 
     async fn start(&self, out: &impl AsyncOut<u64>) {

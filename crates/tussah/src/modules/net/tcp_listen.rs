@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::peer::{Connection, Peer};
 use crate::Scope;
-use crate::flow::{AsyncOut, Size, module};
+use crate::flow::{AsyncOut, Period, Size, module};
 use crate::modules::Message;
 use crate::modules::framing::{Decoder, Framing, LONGEST};
 use crate::net::TcpListener;
@@ -27,7 +27,7 @@ use crate::time::{sleep, timeout};
 /// | `connections` | count, at least 1, default 10,000 | the maximum number of open connections; further ones wait |
 /// | `longest` | size, default 64 KiB | the maximum length of a message; a longer one closes the connection |
 /// | `on_demand` | flag, default `false` | whether messages are read on demand |
-/// | `idle` | duration, optional | the time without input after which a connection is closed |
+/// | `idle` | duration, above 0, optional | the time without input after which a connection is closed |
 ///
 /// A frame starts with its length in four bytes, most significant byte first. A line ends with a
 /// line feed; a carriage return before the line feed is not part of the line.
@@ -85,7 +85,7 @@ impl TcpListen {
         framing: Option<Framing>,
         connections: Option<NonZeroUsize>,
         longest: Option<Size>,
-        idle: Option<Duration>,
+        idle: Option<Period>,
         on_demand: Option<bool>,
     ) -> Result<Self, String> {
         let connections = connections.map_or(CONNECTIONS_MAX, NonZeroUsize::get);
@@ -98,7 +98,7 @@ impl TcpListen {
             limits: Limits {
                 framing: framing.unwrap_or_default(),
                 longest: longest.map_or(LONGEST, |size| size.0),
-                idle,
+                idle: idle.map(Period::get),
                 on_demand: on_demand.unwrap_or(false),
             },
         })

@@ -281,6 +281,50 @@ fn a_wrong_field_is_an_error() {
     check("Filter(field: \"bytes\")", "there is no condition");
 }
 
+#[test]
+fn times_that_must_not_be_zero_are_checked_with_the_text() {
+    let check = |module: &str, expected: &str| {
+        let text = format!(
+            "use Items, Timer, Counter, Opens, TcpListen, Logger
+            graph Timed() {{
+              source = {module}
+              log    = Logger()
+              source -> log
+            }}"
+        );
+        let all = all().with::<Opens>("Opens");
+        let error = all.graph("test.weave", &text, &Params::new());
+        let error = error.map(|_| ()).expect_err("an argument is wrong");
+        assert!(error.to_string().contains(expected), "{error}");
+    };
+    let least = "is 0 s: expected at least 1 ns";
+    check("Timer(0 s)", &format!("`every` of `Timer` {least}"));
+    check(
+        "Counter<u64>(every: 1 ms - 1 ms)",
+        &format!("`every` of `Counter` {least}"),
+    );
+    check(
+        "TcpListen(\"127.0.0.1:0\", idle: 0 s)",
+        &format!("`idle` of `TcpListen` {least}"),
+    );
+    check("Opens(idle: 0 s)", &format!("`idle` of `Opens` {least}"));
+    check(
+        "Opens(flows: 0)",
+        "`flows` of `Opens` is 0: expected at least 1",
+    );
+}
+
+/// A source whose flows have bounds.
+#[derive(Default)]
+struct Opens;
+
+#[module(flows)]
+impl Opens {
+    async fn start(&self, out: &impl AsyncOut<u64>) {
+        out.to(0u64, 1).await;
+    }
+}
+
 /// Sends numbers in two flows, and ends these.
 #[derive(Default)]
 struct Flows;
