@@ -1,5 +1,10 @@
 //! A module that asks for the next message of a connection.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tussah_core::Handle;
+
 use crate::flow::module;
 use crate::modules::{Attempt, Message};
 
@@ -18,11 +23,40 @@ use crate::modules::{Attempt, Message};
 /// message to `NetworkInput`. Here, a module of its own takes these messages, so that the graph has
 /// no cycle.
 #[module]
+pub struct TcpDemand {
+    demanders: Arc<Demanders>,
+}
+
+/// The number of instances of [`TcpDemand`] on a runtime.
 #[derive(Default)]
-pub struct TcpDemand;
+pub(super) struct Demanders(AtomicUsize);
+
+impl Demanders {
+    fn current() -> Arc<Self> {
+        Handle::current().extension(Self::default)
+    }
+
+    /// Returns whether the current runtime has an instance. All instances of a graph exist before
+    /// its sources start.
+    pub(super) fn exist() -> bool {
+        Self::current().0.load(Ordering::Relaxed) > 0
+    }
+}
+
+impl Drop for TcpDemand {
+    fn drop(&mut self) {
+        self.demanders.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 #[module]
 impl TcpDemand {
+    fn init() -> Self {
+        let demanders = Demanders::current();
+        demanders.0.fetch_add(1, Ordering::Relaxed);
+        Self { demanders }
+    }
+
     fn run(&self, message: Message) -> Result<(), Attempt<Message>> {
         let demanded = message.peer.demand();
         demanded.map_err(|why| Attempt::first(message, why))

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::peer::{Connection, Peer};
+use super::tcp_demand::Demanders;
 use crate::Scope;
 use crate::flow::{AsyncOut, Period, Size, module};
 use crate::modules::Message;
@@ -45,7 +46,8 @@ use crate::time::{sleep, timeout};
 ///
 /// With `on_demand`, the source reads the first message of a connection, and each further message
 /// when [`TcpDemand`](super::TcpDemand) asks for it. Without a [`Peer`] of the connection, no one
-/// can ask for more, so the source closes the connection when the last one is dropped.
+/// can ask for more, so the source closes the connection when the last one is dropped. The source
+/// fails if the runtime has no instance of [`TcpDemand`](super::TcpDemand).
 #[module]
 pub struct TcpListen {
     listener: Arc<TcpListener>,
@@ -108,7 +110,12 @@ impl TcpListen {
         &self,
         out: &impl AsyncOut<Message>,
         listening: Option<&impl AsyncOut<SocketAddr>>,
-    ) {
+    ) -> Result<(), String> {
+        if self.limits.on_demand && !Demanders::exist() {
+            let why = "`on_demand` is true, but no `TcpDemand` asks for messages: add one, or \
+                       leave `on_demand` out";
+            return Err(why.to_owned());
+        }
         if let Some(listening) = listening {
             listening.send(self.address).await;
         }
@@ -126,6 +133,7 @@ impl TcpListen {
             Ok(())
         });
         let Ok(()) = ended.await;
+        Ok(())
     }
 }
 

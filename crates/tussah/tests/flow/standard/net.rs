@@ -186,12 +186,15 @@ fn a_connection_is_read_on_demand() {
 #[test]
 fn a_connection_that_no_one_can_demand_is_closed() {
     let text = "
-        use TcpListen, Logger, Note
+        use TcpListen, TcpDemand, Filter, Logger, Note
         graph Service(to: Notes) {
           clients = TcpListen(\"127.0.0.1:0\", on_demand: true)
+          more    = Filter(field: \"text\", is: \"more\")
+          demand  = TcpDemand()
           lost    = Logger()
           note    = Note(to)
-          clients -> lost
+          clients -> more -> demand
+          more.rest -> lost
           clients.listening -> note
         }";
     let notes = Notes::default();
@@ -209,6 +212,25 @@ fn a_connection_that_no_one_can_demand_is_closed() {
         client.await.expect("the connection ended");
         running.stop().await;
     });
+}
+
+#[test]
+fn a_source_that_no_module_can_demand_fails() {
+    let text = "
+        use TcpListen, Logger
+        graph Service() {
+          clients = TcpListen(\"127.0.0.1:0\", on_demand: true)
+          log     = Logger()
+          clients -> log
+        }";
+    let graph = graph(text, &all(), &Params::new());
+    let failures = runtime(1).block_on(async {
+        let running = graph.start().expect("the port is free");
+        running.drain().await;
+        running.failures()
+    });
+    let failures = format!("{failures:?}");
+    assert!(failures.contains("no `TcpDemand` asks"), "{failures}");
 }
 
 #[test]
