@@ -128,7 +128,9 @@ pub fn module(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// awaits or blocks. The compiler also checks that the arguments of each instance fit the module's
 /// parameters. A constant must fit into the integer type of its parameter, even if it reaches the
 /// parameter through inner graphs. The compiler's messages point to the location of the error in
-/// the Weave file.
+/// the Weave file. If a module does not exist or lacks its item type, a note contains the line, as
+/// in `line_5_of_web_weave`. Warnings about the file appear as warnings of a deprecated constant,
+/// because a macro cannot warn.
 ///
 /// A parameter of the graph can have a Rust type, such as `server: Arc<Server>`. Rust resolves the
 /// type, including type aliases, at the macro's call site, and `Params::typed` sets the parameter's

@@ -3,7 +3,9 @@
 mod arguments;
 mod cases;
 mod fused;
+mod modules;
 mod ports;
+mod report;
 #[cfg(test)]
 mod tests;
 mod tokens;
@@ -11,11 +13,12 @@ mod tokens;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
-use quote::{ToTokens as _, format_ident, quote, quote_spanned};
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
 use syn::LitStr;
 use tussah_weave::{Diagnostic, Edge, Graph, Node, PortRef, Shed, Via, WhenFull};
 
+use self::report::{by_edges, stop};
 use self::tokens::Text;
 use crate::module::port_number;
 
@@ -68,14 +71,9 @@ pub(crate) fn inline(input: TokenStream) -> TokenStream {
         tokens: Some(&tokens),
     };
     source.expand().unwrap_or_else(|diagnostics| {
-        let errors = diagnostics.iter().map(|error| {
-            let help = error.help.as_ref();
-            let help = help
-                .map(|help| format!("\nhelp: {help}"))
-                .unwrap_or_default();
-            let message = format!("{}{help}", error.message);
-            failed(&message, tokens.span(error.span))
-        });
+        let errors = diagnostics
+            .iter()
+            .map(|error| failed(&source.message(error), tokens.span(error.span)));
         errors.collect()
     })
 }
@@ -110,8 +108,13 @@ impl Source<'_> {
         let parsed = tussah_weave::parse(self.text);
         stop(parsed.diagnostics)?;
         let checked = tussah_weave::check(&parsed.file, None);
-        stop(checked.diagnostics)?;
         let graphs = &checked.graphs;
+        let warnings = self.warnings(&checked.diagnostics);
+        let (of_edges, others) = by_edges(graphs, checked.diagnostics);
+        stop(others)?;
+        if !of_edges.is_empty() {
+            return self.errors_of_edges(graphs, &of_edges);
+        }
         let whole = graphs.iter();
         let whole = whole.filter(|graph| graph.inputs.is_empty() && graph.outputs.is_empty());
         let names = whole.clone().map(|graph| self.name(graph));
@@ -120,7 +123,10 @@ impl Source<'_> {
         let arguments = arguments.collect::<Result<Vec<_>, _>>()?;
         let cases = graphs.iter().map(|it| self.cases(it, &parsed.file.tests));
         let whole = whole.map(|graph| self.one(graph));
-        Ok(quote!(#(#names)* const _: () = { #modules #(#arguments)* #(#cases)* #(#whole)* };))
+        Ok(quote! {
+            #(#names)*
+            const _: () = { #warnings #modules #(#arguments)* #(#cases)* #(#whole)* };
+        })
     }
 
     /// Returns the type that stands for a graph.
@@ -132,37 +138,6 @@ impl Source<'_> {
             #[derive(Clone, Copy, Debug)]
             pub struct #name;
         }
-    }
-
-    /// Returns an alias for each type of module, so that the compiler reports an error in the type
-    /// once. The alias has the place of the first instance.
-    fn modules(&self, graphs: &[Graph]) -> Result<TokenStream, Vec<Diagnostic>> {
-        let nodes = graphs.iter().flat_map(|graph| &graph.nodes);
-        let nodes = nodes.map(|node| (spelled(node), node)).rev();
-        let nodes = nodes.collect::<BTreeMap<_, _>>().into_values();
-        let aliases = nodes.map(|node| {
-            let of = self.located_type(&node.module, node.module_span)?;
-            let types = node.types.iter().zip(&node.type_spans);
-            let types = types.map(|(of, span)| self.located_type(&of.to_string(), *span));
-            let types = types.collect::<Result<Vec<_>, _>>()?;
-            let types = (!types.is_empty()).then(|| quote!(<#(#types),*>));
-            let alias = alias(node);
-            Ok(quote!(type #alias = #of #types;))
-        });
-        aliases.collect()
-    }
-
-    /// Returns a Rust type, at its place in the text.
-    fn located_type(
-        &self,
-        spelled: &str,
-        at: tussah_weave::Span,
-    ) -> Result<TokenStream, Vec<Diagnostic>> {
-        let of = syn::parse_str::<syn::Type>(spelled).map_err(|error| {
-            let message = format!("`{spelled}` is not a type in Rust: {error}");
-            vec![Diagnostic::error(at, message)]
-        })?;
-        Ok(located(of.into_token_stream(), self.token(at)))
     }
 
     /// Expands a graph.
@@ -365,19 +340,6 @@ fn alias(node: &Node) -> Ident {
     format_ident!("__Module{}", port_number(&spelled(node)))
 }
 
-/// Returns tokens at another place.
-fn located(tokens: TokenStream, span: Span) -> TokenStream {
-    let tokens = tokens.into_iter().map(|mut token| {
-        if let TokenTree::Group(group) = &token {
-            let inner = located(group.stream(), span);
-            token = Group::new(group.delimiter(), inner).into();
-        }
-        token.set_span(span);
-        token
-    });
-    tokens.collect()
-}
-
 /// Returns the type of a node's module as Rust spells it.
 fn spelled(node: &Node) -> String {
     if node.types.is_empty() {
@@ -385,14 +347,4 @@ fn spelled(node: &Node) -> String {
     }
     let types: Vec<_> = node.types.iter().map(ToString::to_string).collect();
     format!("{}<{}>", node.module, types.join(", "))
-}
-
-/// Returns the errors, if there are any.
-fn stop(diagnostics: Vec<Diagnostic>) -> Result<(), Vec<Diagnostic>> {
-    let errors = diagnostics.into_iter().filter(Diagnostic::is_error);
-    let errors: Vec<_> = errors.collect();
-    match errors.is_empty() {
-        true => Ok(()),
-        false => Err(errors),
-    }
 }

@@ -44,6 +44,38 @@ fn a_graph_becomes_a_struct_with_its_modules() {
 }
 
 #[test]
+fn an_error_about_edges_depends_on_their_ports() {
+    let text = NUMBERS.replace("double -> print\n", "double -> print -> double\n");
+    let code = expanded(&text).expect("the ports may be wrong");
+    assert!(!code.contains("struct Numbers"), "{code}");
+    let message = "the cycle double -> print -> double can come to a standstill";
+    assert_eq!(code.matches(message).count(), 1, "{code}");
+    // Two checks of each edge, and their results in the condition of the error.
+    assert_eq!(code.matches("unknown_port (").count(), 8, "{code}");
+    // A wrong name is an error of its own.
+    let text = text.replace("Print()", "Pritn()");
+    let error = expanded(&text).expect_err("a name is wrong");
+    assert!(error.contains("unknown module `Pritn`"), "{error}");
+}
+
+#[test]
+fn a_file_names_its_lines_and_its_warnings() {
+    let text = NUMBERS.replace("Numbers()", "Numbers(unused: count = 1)");
+    let code = expanded(&text).expect("the text is right");
+    for expected in [
+        "macro_rules ! line_4_of_numbers_weave",
+        "numbers.weave:2:15: the parameter `unused` has no effect",
+    ] {
+        assert!(code.contains(expected), "{expected}: {code}");
+    }
+    assert!(
+        !expanded(NUMBERS)
+            .expect("it is right")
+            .contains("deprecated")
+    );
+}
+
+#[test]
 fn constants_that_pass_through_inner_graphs_are_checked() {
     let text = "use M
         graph Outer() { a = Inner(7, 8) }
