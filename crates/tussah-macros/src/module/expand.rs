@@ -164,9 +164,13 @@ impl Module {
         let turn = (self.options.ordered && !self.is_plain())
             .then_some(quote!(let (turn, flow) = (flow, &flow.without_ticket());));
         let lifetime = self.is_plain().then_some(quote!('a));
-        let held = self
+        let held = self.is_plain().then_some(quote!((held, way): (
+            &__flow::Held<'a>,
+            ::core::option::Option<&mut __Way::Open<'a>>,
+        )));
+        let lend = self
             .is_plain()
-            .then_some(quote!((held, way): (&__flow::Held<'a>, &__Way::Open<'a>)));
+            .then_some(quote!(let way = way.map(::core::cell::RefCell::new);));
         quote! {
             #[automatically_derived]
             #[allow(unused_variables, trivial_bounds)]
@@ -183,6 +187,7 @@ impl Module {
                 ) -> bool {
                     let #pattern = outs;
                     #turn
+                    #lend
                     #call
                 }
 

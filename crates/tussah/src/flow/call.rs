@@ -189,7 +189,7 @@ pub trait Called<M: Module>: Plain<M::Item> {
         item: M::Item,
         flow: &Flow,
         held: &Held<'a>,
-        way: &W::Open<'a>,
+        way: Option<&mut W::Open<'a>>,
     );
 
     /// Counts a panic, and creates the module again if it is serial.
@@ -204,7 +204,7 @@ pub trait Called<M: Module>: Plain<M::Item> {
         Parcel { item, flow }: Parcel<M::Item>,
     ) -> Option<Wait<'a>> {
         let held = Held::default();
-        if caught(|| Self::handle::<Along>(guard, item, &flow, &held, &())).is_none() {
+        if caught(|| Self::handle::<Along>(guard, item, &flow, &held, None)).is_none() {
             self.broke(guard);
         }
         held.into_wait()
@@ -271,7 +271,7 @@ impl<M: Element, W: Way> Called<M> for PlainElement<M, W> {
         item: M::Item,
         flow: &Flow,
         held: &Held<'a>,
-        way: &V::Open<'a>,
+        way: Option<&mut V::Open<'a>>,
     ) {
         let Elements { module, outs, .. } = *guard;
         module.call_now::<V>(item, flow, outs, (held, way));
@@ -347,7 +347,7 @@ impl<M: Serial, W: Way> Called<M> for PlainSerial<M, W> {
         item: M::Item,
         flow: &Flow,
         held: &Held<'a>,
-        way: &V::Open<'a>,
+        way: Option<&mut V::Open<'a>>,
     ) {
         let module = &mut place.handler().module;
         module.call_now::<V>(item, flow, outs, (held, way));
@@ -384,7 +384,7 @@ impl<M: Module> Called<M> for NotPlain<M> {
         _item: M::Item,
         _flow: &Flow,
         _held: &Held<'a>,
-        _way: &W::Open<'a>,
+        _way: Option<&mut W::Open<'a>>,
     ) {
         match *guard {}
     }

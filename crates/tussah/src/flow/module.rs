@@ -184,7 +184,7 @@ pub trait Element: Module + Sync {
         _item: Self::Item,
         _flow: &Flow,
         _outs: &'a Self::Outs,
-        _sends: (&Held<'a>, &W::Open<'a>),
+        _sends: (&Held<'a>, Option<&mut W::Open<'a>>),
     ) -> bool {
         unreachable!("an async module")
     }
@@ -218,7 +218,7 @@ pub trait Serial: Module {
         _item: Self::Item,
         _flow: &Flow,
         _outs: &'a Self::Outs,
-        _sends: (&Held<'a>, &W::Open<'a>),
+        _sends: (&Held<'a>, Option<&mut W::Open<'a>>),
     ) -> bool {
         unreachable!("an async module")
     }
@@ -262,7 +262,7 @@ pub trait PerFlow: Module + Sync {
         _flow: &Flow,
         _wake: &Wake,
         _outs: &'a Self::Outs,
-        _sends: (&Held<'a>, &W::Open<'a>),
+        _sends: (&Held<'a>, Option<&mut W::Open<'a>>),
     ) -> bool {
         unreachable!("an async module")
     }

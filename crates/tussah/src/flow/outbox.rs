@@ -6,7 +6,7 @@ use super::edge::Wait;
 use super::flows::{Flow, Key};
 use super::out::Out;
 use super::outlet::Outlet;
-use super::way::{Along, Way};
+use super::way::{Along, Lent, Way};
 
 /// Bound, in items: the maximum number in an outbox, which holds the items for which there was no
 /// room. A call that sends more of them panics, and should await its sends instead.
@@ -78,17 +78,18 @@ impl<T: Send + 'static> Outlet<T> {
     /// Returns this port for use in one call to a plain `fn` that handles an item of this flow.
     #[inline]
     pub fn outbox<'a, 'c>(&'a self, flow: &'c Flow, held: &'c Held<'a>) -> Outbox<'a, 'c, T> {
-        self.outbox_by(flow, held, &(), 0)
+        self.outbox_by(flow, held, None, 0)
     }
 
     /// Returns this port for use in one call to a plain `fn`. `W` is the route by which the items
-    /// leave the port. `port` identifies the port in the types that macros generate.
+    /// leave the port; without `way`, they take the edges. `port` identifies the port in the types
+    /// that macros generate.
     #[inline(always)]
     pub fn outbox_by<'a, 'c, W: Way>(
         &'a self,
         flow: &'c Flow,
         held: &'c Held<'a>,
-        way: &'c W::Open<'a>,
+        way: Lent<'c, W::Open<'a>>,
         port: u64,
     ) -> Outbox<'a, 'c, T, W> {
         Outbox {
@@ -106,14 +107,17 @@ pub struct Outbox<'a, 'c, T, W: Way = Along> {
     pub(super) outlet: &'a Outlet<T>,
     pub(super) flow: &'c Flow,
     pub(super) held: &'c Held<'a>,
-    pub(super) way: &'c W::Open<'a>,
+    pub(super) way: Lent<'c, W::Open<'a>>,
     pub(super) port: u64,
 }
 
 impl<'a, 'c, T: Send + 'static, W: Way> Outbox<'a, 'c, T, W> {
     /// Returns this port with a different route.
     #[inline(always)]
-    pub(super) fn by<V: Way>(&self, way: &'c V::Open<'a>) -> Outbox<'a, 'c, T, V> {
+    pub(super) fn by<'d, V: Way>(&self, way: Lent<'d, V::Open<'a>>) -> Outbox<'a, 'd, T, V>
+    where
+        'c: 'd,
+    {
         let Self {
             outlet,
             flow,

@@ -198,6 +198,7 @@ impl Running {
     /// [`ShutDown`](crate::stage::Reason::ShutDown): items that circulate in a cycle, delayed
     /// items, items that a method leaves in its batch, and items that a waiting `async fn` is
     /// handling. If the item of a waiting `async fn` is dropped, so is the future of the function.
+    /// Pending alarms of flows no longer go off; such a flow may end with a call to `end`.
     ///
     /// An `async fn` that waits only for its receivers to accept its output continues, because the
     /// receivers close later. If an `async fn` waits for anything else after `time` has passed, its

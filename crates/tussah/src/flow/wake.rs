@@ -7,7 +7,8 @@ use std::time::Duration;
 /// The alarm of a flow, for modules with a method `wake`. An argument of type `&Wake` is the alarm
 /// of the flow whose item the module is handling.
 ///
-/// A flow stays open while its alarm is set: the flow ends only after the call to `wake`.
+/// A flow stays open while its alarm is set: the flow ends only after the call to `wake`, unless
+/// [`Running::drain_within`](super::Running::drain_within) has run out of time.
 pub struct Wake {
     /// The time to the next alarm, in nanoseconds.
     after_ns: AtomicU64,

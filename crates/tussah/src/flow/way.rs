@@ -2,7 +2,7 @@
 //! modules of a fused chain. The compiler can inline the static calls.
 
 use std::any::{Any, TypeId};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::marker::PhantomData;
 
 use tussah_core::caught;
@@ -97,21 +97,18 @@ impl<const PORT: u64, H: Head, M: Module, W: Way> Way for Fuse<PORT, H, M, W> {
     fn send<'a, T: Send + 'static>(outbox: &Outbox<'a, '_, T, Self>, flow: &Flow, item: T) {
         // A module with several ports has items of another type.
         let is_only = TypeId::of::<Ports<T, Never>>() == TypeId::of::<M::Item>();
-        if outbox.port != PORT || !is_only {
+        let Some(way) = outbox.way.filter(|_| outbox.port == PORT && is_only) else {
             return outbox.put(flow, item);
-        }
-        let next = outbox.way;
-        let (mut entered, mut open);
+        };
+        // A chain has an end, so no call borrows this twice.
+        let next = &mut **way.borrow_mut();
+        let mut entered;
         let place = match Self::ENTERS_EACH {
             true => {
                 entered = next.enter(outbox.held);
                 &mut entered
             }
-            // A chain has an end, so no call borrows this twice.
-            false => {
-                open = next.guard.borrow_mut();
-                &mut *open
-            }
+            false => &mut next.guard,
         };
         let Some(guard) = place else {
             return outbox.put(flow, item);
@@ -120,12 +117,12 @@ impl<const PORT: u64, H: Head, M: Module, W: Way> Way for Fuse<PORT, H, M, W> {
         let item = (&mut item as &mut dyn Any).downcast_mut::<Option<M::Item>>();
         let item = item.and_then(Option::take);
         let item = item.expect("the types are the same");
-        next.count.set(next.count.get() + 1);
-        let call = || M::Call::handle::<W>(guard, item, flow, outbox.held, &next.way);
+        next.count += 1;
+        let call = || M::Call::handle::<W>(guard, item, flow, outbox.held, Some(&mut next.way));
         let is_whole = caught(call).is_some();
         if !is_whole || !outbox.held.is_empty() {
             let sent = (outbox.held, outbox.flow);
-            next.leave(place, is_whole, Self::ENTERS_EACH, sent);
+            leave::<M>(next.callee, place, is_whole, Self::ENTERS_EACH, sent);
         }
     }
 }
@@ -145,12 +142,23 @@ impl<const PORT: u64, A: Way, B: Way> Way for Fork<PORT, A, B> {
 
     #[inline(always)]
     fn send<'a, T: Send + 'static>(outbox: &Outbox<'a, '_, T, Self>, flow: &Flow, item: T) {
+        let mut open = outbox.way.map(RefCell::borrow_mut);
+        let open = open.as_mut();
         match outbox.port == PORT {
-            true => A::send(&outbox.by(&outbox.way.0), flow, item),
-            false => B::send(&outbox.by(&outbox.way.1), flow, item),
+            true => {
+                let way = open.map(|open| RefCell::new(&mut open.0));
+                A::send(&outbox.by(way.as_ref()), flow, item);
+            }
+            false => {
+                let way = open.map(|open| RefCell::new(&mut open.1));
+                B::send(&outbox.by(way.as_ref()), flow, item);
+            }
         }
     }
 }
+
+/// The open part of a route that a call borrows; `None` if all items take the edges.
+pub(super) type Lent<'c, O> = Option<&'c RefCell<&'c mut O>>;
 
 /// The right to use the instance of a module.
 type Guard<'a, M> = <<M as Module>::Call as Called<M>>::Guard<'a>;
@@ -158,20 +166,23 @@ type Guard<'a, M> = <<M as Module>::Call as Called<M>>::Guard<'a>;
 /// The next instance of a fused chain, during a run of calls.
 pub struct Next<'a, M: Module, W: Way> {
     /// The right to call the instance, if the run has entered it.
-    guard: RefCell<Option<Guard<'a, M>>>,
-    callee: Option<(&'a Calls<M::Item>, &'a M::Call)>,
+    guard: Option<Guard<'a, M>>,
+    callee: Option<Callee<'a, M>>,
     way: W::Open<'a>,
     /// The number of calls that the statistics of the instance lack.
-    count: Cell<u64>,
+    count: u64,
 }
+
+/// The instance at the end of an edge that is a call.
+type Callee<'a, M> = (&'a Calls<<M as Module>::Item>, &'a <M as Module>::Call);
 
 impl<M: Module, W: Way> Default for Next<'_, M, W> {
     fn default() -> Self {
         Self {
-            guard: RefCell::new(None),
+            guard: None,
             callee: None,
             way: W::Open::default(),
-            count: Cell::new(0),
+            count: 0,
         }
     }
 }
@@ -186,10 +197,10 @@ impl<'a, M: Module, W: Way> Next<'a, M, W> {
             false => Some(instance.enter()?),
         };
         Some(Self {
-            guard: RefCell::new(guard),
+            guard,
             callee: Some((calls, instance)),
             way: W::open(instance.outs()),
-            count: Cell::new(0),
+            count: 0,
         })
     }
 
@@ -199,37 +210,37 @@ impl<'a, M: Module, W: Way> Next<'a, M, W> {
         let (_, instance) = self.callee.filter(|_| held.is_empty())?;
         instance.enter()
     }
+}
 
-    /// Ends a call that panicked, or that has sent something that waits for room. In the second
-    /// case, the following items wait for it.
-    #[cold]
-    #[inline(never)]
-    fn leave(
-        &self,
-        place: &mut Option<Guard<'a, M>>,
-        is_whole: bool,
-        enters_each: bool,
-        (held, flow): (&Held<'a>, &Flow),
-    ) {
-        let (calls, instance) = self.callee.expect("the instance was called");
-        if let (false, Some(guard)) = (is_whole, &mut *place) {
-            instance.broke(guard);
-        }
-        if !held.is_empty() {
-            // The instance handles nothing else before what it sent has arrived.
-            let guard = place.take().filter(|_| enters_each);
-            let entered = Box::pin(async move { drop(guard) });
-            held.add(flow, calls.waiting(entered));
-        } else if !calls.is_free() {
-            *place = None;
-        }
+/// Ends a call that panicked, or that has sent something that waits for room. In the second case,
+/// the following items wait for it.
+#[cold]
+#[inline(never)]
+fn leave<'a, M: Module>(
+    callee: Option<Callee<'a, M>>,
+    place: &mut Option<Guard<'a, M>>,
+    is_whole: bool,
+    enters_each: bool,
+    (held, flow): (&Held<'a>, &Flow),
+) {
+    let (calls, instance) = callee.expect("the instance was called");
+    if let (false, Some(guard)) = (is_whole, &mut *place) {
+        instance.broke(guard);
+    }
+    if !held.is_empty() {
+        // The instance handles nothing else before what it sent has arrived.
+        let guard = place.take().filter(|_| enters_each);
+        let entered = Box::pin(async move { drop(guard) });
+        held.add(flow, calls.waiting(entered));
+    } else if !calls.is_free() {
+        *place = None;
     }
 }
 
 impl<M: Module, W: Way> Drop for Next<'_, M, W> {
     fn drop(&mut self) {
         if let Some((calls, _)) = self.callee {
-            calls.count(self.count.get());
+            calls.count(self.count);
         }
     }
 }

@@ -205,7 +205,7 @@ impl Module {
                         true => async_port,
                         false if self.is_plain() && !self.options.ordered => {
                             let number = port_number(&plain(name));
-                            quote!(outbox_by::<__Way>(flow, held, way, #number))
+                            quote!(outbox_by::<__Way>(flow, held, way.as_ref(), #number))
                         }
                         false => quote!(#outbox(flow, #held)),
                     };

@@ -24,6 +24,7 @@ pub struct TapArguments {
     /// Socket that `run --control` has created
     socket: PathBuf,
     /// Edge, such as 'a -> b.port', or an output port with one edge [default: list the edges]
+    #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
     edge: Option<String>,
     /// Exit after this number of items
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]

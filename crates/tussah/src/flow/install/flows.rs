@@ -41,7 +41,7 @@ impl<M: PerFlow, W: Way> Handler for Flows<M, W> {
 
     async fn handle(&self, batch: &mut Batch<Self::Event>) {
         if M::IS_PLAIN {
-            let call = |item, flow: &_, held: &_, way: &_| {
+            let call = |item, flow: &_, held: &_, way: Option<&mut _>| {
                 self.with_state(flow, |state, wake| {
                     self.module
                         .call_now::<W>(state, item, flow, wake, &self.outs, (held, way))

@@ -58,11 +58,11 @@ impl<M: Element, W: Way> Handler for Elements<M, W> {
         }
         if M::IS_PLAIN && M::IS_ORDERED {
             let call =
-                |item, flow: &_, held: &_| module.call_now::<Along>(item, flow, outs, (held, &()));
+                |item, flow: &_, held: &_| module.call_now::<Along>(item, flow, outs, (held, None));
             return in_turn(batch, call).await;
         }
         if M::IS_PLAIN {
-            let call = |item, flow: &_, held: &_, way: &_| {
+            let call = |item, flow: &_, held: &_, way: Option<&mut _>| {
                 module.call_now::<W>(item, flow, outs, (held, way))
             };
             return plain::<W, _, _>(batch, &**outs, call).await;
@@ -83,7 +83,7 @@ impl<M: Element, W: Way> Handler for Elements<M, W> {
 pub(super) async fn plain<'a, W: Way, O: Outs, I: Send>(
     batch: &mut Batch<Parcel<I>>,
     outs: &'a O,
-    mut call: impl FnMut(I, &Flow, &Held<'a>, &W::Open<'a>) -> bool + Send,
+    mut call: impl FnMut(I, &Flow, &Held<'a>, Option<&mut W::Open<'a>>) -> bool + Send,
 ) {
     let mut held = Held::default();
     loop {
@@ -106,25 +106,31 @@ fn caught_run<'a, W: Way, O: Outs, I>(
     batch: &mut Batch<Parcel<I>>,
     held: &Held<'a>,
     outs: &'a O,
-    call: &mut impl FnMut(I, &Flow, &Held<'a>, &W::Open<'a>) -> bool,
+    call: &mut impl FnMut(I, &Flow, &Held<'a>, Option<&mut W::Open<'a>>) -> bool,
 ) -> std::thread::Result<bool> {
     // Callees are free again before anything waits.
-    let (way, mut edges) = (W::open(outs), None);
-    catch_unwind(AssertUnwindSafe(|| {
+    let mut way = W::open(outs);
+    let run = catch_unwind(AssertUnwindSafe(|| {
         while let Some(Parcel { item, flow }) = batch.next() {
             // Each edge notes the items of a trace.
-            let way = match W::IS_FUSED && batch.may_be_traced() && trace() != 0 {
-                true => edges.get_or_insert_with(Default::default),
-                false => &way,
-            };
+            let is_traced = W::IS_FUSED && batch.may_be_watched() && trace() != 0;
+            let way = (!is_traced).then_some(&mut way);
             let is_handled = call(item, &flow, held, way);
-            settle(batch, is_handled);
+            // The others are settled at once, at the end of the run.
+            if !is_handled || batch.may_be_watched() {
+                settle(batch, is_handled);
+            }
             if !held.is_empty() {
                 return false;
             }
         }
         true
-    }))
+    }));
+    match run {
+        Ok(_) => batch.settle(),
+        Err(_) => batch.settle_earlier(),
+    }
+    run
 }
 
 /// Ends the item that was taken last.
@@ -162,7 +168,7 @@ impl<M: Serial, W: Way> SerialHandler for Serials<M, W> {
             return;
         }
         if M::IS_PLAIN {
-            let call = |item, flow: &_, held: &_, way: &_| {
+            let call = |item, flow: &_, held: &_, way: Option<&mut _>| {
                 module.call_now::<W>(item, flow, outs, (held, way))
             };
             return plain::<W, _, _>(batch, &**outs, call).await;
@@ -190,11 +196,11 @@ pub(crate) fn blocks<M: Element>(
             return;
         }
         let call =
-            |item, flow: &Flow, held: &_| module.call_now::<Along>(item, flow, &outs, (held, &()));
+            |item, flow: &Flow, held: &_| module.call_now::<Along>(item, flow, &outs, (held, None));
         if M::IS_ORDERED {
             return runtime.block_on(in_turn(batch, call));
         }
-        let call = |item, flow: &_, held: &_, (): &()| call(item, flow, held);
+        let call = |item, flow: &_, held: &_, _: Option<&mut ()>| call(item, flow, held);
         runtime.block_on(plain::<Along, _, _>(batch, &*outs, call));
     }
 }

@@ -283,6 +283,14 @@ impl<E> Batch<E> {
         }
     }
 
+    /// Does the same for all events but the last one, unless an event is traced, has a deadline or
+    /// can be cancelled.
+    pub(crate) fn settle_earlier(&mut self) {
+        if !self.traces.any {
+            self.settled = self.settled.max(self.taken.saturating_sub(1));
+        }
+    }
+
     #[cold]
     #[inline(never)]
     fn settle_watched(&mut self) {
@@ -348,8 +356,9 @@ impl<E> Batch<E> {
         (self.taken - self.settled) as u64
     }
 
-    /// Returns whether the event taken last may belong to a trace.
-    pub(crate) fn may_be_traced(&self) -> bool {
+    /// Returns whether the event taken last may be traced, have a deadline or be cancellable.
+    #[inline]
+    pub(crate) fn may_be_watched(&self) -> bool {
         self.traces.any
     }
 
