@@ -1,10 +1,14 @@
 //! Edges: the way of an item from an output port to the queue of the next instance.
 
+mod to;
+
 use std::any::Any;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+pub(super) use self::to::To;
+use self::to::{Evicts, Offers};
 use super::call::{Calls, Place};
 use super::delay::Delayed;
 use super::dropped::reason;
@@ -17,7 +21,7 @@ use super::proxy::{Detour, Interpose, Interposed, ends_at, interpose};
 use super::shards::{By, join};
 use super::tap::Taps;
 use super::via::{Via, WhenFull};
-use crate::stage::{BuildError, Edges, Event, NotTaken, Reason, Refusal, Sender, Stage};
+use crate::stage::{BuildError, Edges, NotTaken, Reason, Sender, Stage};
 use crate::sync::Limit;
 
 /// The wait for the room that an item needs.
@@ -302,108 +306,5 @@ impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Inlet<T> for Typed<T, 
             unwrap: Ok,
         };
         detour.interpose((&self.stage, &self.ends), (to, self.unwrap), &rest)
-    }
-}
-
-/// An edge with all of its types.
-pub(super) struct To<S, I, W> {
-    pub(super) to: S,
-    pub(super) ends: Ends<I>,
-    wrap: W,
-}
-
-/// A sender that never waits.
-struct Offers<E>(Sender<E>);
-
-/// A sender that never waits, and makes room by ending the oldest item.
-struct Evicts<E>(Sender<E>);
-
-/// Bound, in items: the maximum number of the oldest items that are dropped to make room for one
-/// newer item. Waiting senders may get the room; beyond the bound, the newer item is rejected.
-const EVICTED_MAX: usize = 16;
-
-impl<S, I, W> To<S, I, W> {
-    #[inline(always)]
-    pub(super) fn parcel<T>(&self, flow: Flow, item: T) -> Parcel<I>
-    where
-        W: Wrap<T, I>,
-    {
-        Parcel {
-            flow,
-            item: (self.wrap)(item),
-        }
-    }
-
-    fn refused(&self, event: Event<Parcel<I>>, why: Refusal) {
-        (self.ends)(event.into_inner(), reason(why));
-    }
-}
-
-impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Push<T> for To<Sender<Parcel<I>>, I, W> {
-    fn push(&self, flow: Flow, item: T) -> Option<Wait<'_>> {
-        let (event, why) = self.to.send_made(|| self.parcel(flow, item)).err()?;
-        let sending = self.to.sending(event, why);
-        Some(Box::pin(async move {
-            if let Err(error) = sending.await {
-                self.refused(error.event, error.why);
-            }
-        }))
-    }
-
-    fn offer(&self, flow: Flow, item: T) {
-        self.to
-            .send_or(self.parcel(flow, item), |event, _| drop(event));
-    }
-
-    fn end(&self, flow: Flow, item: T, why: Reason) {
-        (self.ends)(self.parcel(flow, item), why);
-    }
-}
-
-impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Push<T> for To<Offers<Parcel<I>>, I, W> {
-    fn push(&self, flow: Flow, item: T) -> Option<Wait<'_>> {
-        let parcel = self.parcel(flow, item);
-        self.to
-            .0
-            .send_or(parcel, |event, why| self.refused(event, why));
-        None
-    }
-
-    fn offer(&self, flow: Flow, item: T) {
-        self.to
-            .0
-            .send_or(self.parcel(flow, item), |event, _| drop(event));
-    }
-
-    fn end(&self, flow: Flow, item: T, why: Reason) {
-        (self.ends)(self.parcel(flow, item), why);
-    }
-}
-
-impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Push<T> for To<Evicts<Parcel<I>>, I, W> {
-    fn push(&self, flow: Flow, item: T) -> Option<Wait<'_>> {
-        let mut event = Event::from(self.parcel(flow, item));
-        let mut evicted = 0;
-        loop {
-            let Err((back, why)) = self.to.0.send_at_once(event) else {
-                return None;
-            };
-            if !why.is_full() || evicted == EVICTED_MAX || !self.to.0.stage.shed_oldest() {
-                self.refused(back, why.refusal());
-                return None;
-            }
-            (event, evicted) = (back, evicted + 1);
-        }
-    }
-
-    fn offer(&self, flow: Flow, item: T) {
-        // Nothing is evicted: what ends here may come from a queue that evicts.
-        self.to
-            .0
-            .send_or(self.parcel(flow, item), |event, _| drop(event));
-    }
-
-    fn end(&self, flow: Flow, item: T, why: Reason) {
-        (self.ends)(self.parcel(flow, item), why);
     }
 }

@@ -1,23 +1,26 @@
 //! Proxies: instances that a program inserts into the edges of a running graph, and can remove
 //! again.
 
+mod ends_at;
+
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+pub(crate) use self::ends_at::ends_at;
 use super::args::Args;
-use super::dropped::Dropped;
-use super::edge::{Edge, Ends, Erased, Inlet, Push, Wait};
+use super::edge::{Edge, Ends, Erased, Inlet};
 use super::error::GraphError;
-use super::flows::{Flow, Parcel};
+use super::flows::Parcel;
 use super::install::{Instance as _, Planned, Run};
 use super::keepers::Keepers;
 use super::module::Module;
 use super::running::Running;
+use super::tap::NamedEdge;
 use super::via::Via;
 use crate::AbortHandle;
-use crate::stage::{Batch, Between, BuildError, Edges, Handler, Network, Reason, Stage};
+use crate::stage::{Batch, Between, BuildError, Handler, Network, Reason, Stage};
 
 impl Running {
     /// Inserts a proxy, which is a new instance of the module `M`, into an edge while the graph
@@ -32,9 +35,9 @@ impl Running {
     /// same form as for [`tap`](Self::tap), and `name` becomes the name of the proxy.
     ///
     /// The items of a sender keep their order. Where the sender calls the receiver, it calls the
-    /// proxy instead, and the proxy calls the receiver. The proxy handles one item at a time. While the
-    /// proxy waits, the sender waits too, as it does when a queue is full. If the proxy panics, or
-    /// if the graph stops while the proxy waits, the proxy's current item goes to the receiver's
+    /// proxy instead, and the proxy calls the receiver. The proxy handles one item at a time. While
+    /// the proxy waits, the sender waits too, as it does when a queue is full. If the proxy panics,
+    /// or if the graph stops while the proxy waits, the proxy's current item goes to the receiver's
     /// `dropped` port, provided that the item's type is `Clone`. A proxy whose method takes `&mut
     /// self` closes if it panics more than five times within a minute. All items of the edge then
     /// go to the receiver's `dropped` port until the proxy is removed.
@@ -45,8 +48,8 @@ impl Running {
     /// # Errors
     /// Returns an error if there is no such edge, if several edges have this name, or if the sender
     /// or the receiver has shards. Also returns an error if the edge already has a proxy, if the
-    /// sender reaches the receiver both by calls and by a queue, if the name is taken, if the module does not meet the conditions above, or if the proxy cannot be
-    /// created.
+    /// sender reaches the receiver both by calls and by a queue, if the name is taken, if the
+    /// module does not meet the conditions above, or if the proxy cannot be created.
     ///
     /// # Cancellation
     /// If the future is dropped, no proxy is inserted.
@@ -100,20 +103,7 @@ impl Running {
         let to_place = self.single(to)?;
         args.check(M::PARAMS).map_err(&refused)?;
         can_be_proxy::<M>().map_err(|why| refused(why.to_owned()))?;
-        let mut between = self
-            .edges
-            .iter()
-            .filter(|it| it.from.0 == *from && it.to.0 == *to);
-        if between.any(|it| it.is_call != found.is_call) {
-            let why = format!("`{from}` reaches `{to}` both by a call and by a queue");
-            return Err(refused(why));
-        }
-        // Where the sender calls the receiver, so does the proxy: items that waited in a queue
-        // would be overtaken when the proxy is removed.
-        let via = match found.is_call {
-            true => Via::call(),
-            false => Via::default(),
-        };
+        let via = self.as_between(found).map_err(&refused)?;
         let mut inputs = self.ports[to_place].1.iter();
         let port = inputs.find(|port| port.name == found.to.1);
         let port = port.expect("the edge ends at it");
@@ -161,6 +151,24 @@ impl Running {
             made,
             aborts: self.tick(installed.tickers),
         })
+    }
+
+    /// Returns the way from a proxy on this edge to the receiver. Where the sender calls the
+    /// receiver, so does the proxy: items that waited in a queue would be overtaken when the proxy
+    /// is removed.
+    ///
+    /// # Errors
+    /// Returns the reason if no way keeps the order.
+    fn as_between(&self, edge: &NamedEdge) -> Result<Via, String> {
+        let (from, to) = (&edge.from.0, &edge.to.0);
+        let mut all = self.edges.iter();
+        match all.any(|it| (&it.from.0, &it.to.0) == (from, to) && it.is_call != edge.is_call) {
+            true => Err(format!(
+                "`{from}` reaches `{to}` both by a call and by a queue"
+            )),
+            false if edge.is_call => Ok(Via::call()),
+            false => Ok(Via::default()),
+        }
     }
 
     /// Starts the ticks of a proxy, which end with the graph or through the returned handles.
@@ -284,58 +292,6 @@ pub(crate) fn interpose<T: Send + 'static>(
             .expect("it is the port's own")
             .interpose(detour, &**to),
     )
-}
-
-/// Makes a port for items that a proxy before this port did not handle.
-pub(crate) fn ends_at<T: Send + 'static>(inlet: &Erased) -> Box<Erased> {
-    let inlet: Option<&Arc<dyn Inlet<T>>> = inlet.downcast_ref();
-    let receiver = inlet.expect("it is the port's own").outside();
-    let ends: Arc<dyn Inlet<Dropped<T>>> = Arc::new(EndsAt(receiver));
-    Box::new(ends)
-}
-
-/// The port of a receiver for items that a proxy did not handle. They end as if the receiver had
-/// dropped them.
-struct EndsAt<T>(Arc<dyn Push<T>>);
-
-impl<T: Send + 'static> Inlet<Dropped<T>> for EndsAt<T> {
-    fn connect(
-        &self,
-        _: &Edges<'_>,
-        _: &Via,
-        _: &Arc<Keepers>,
-    ) -> Result<Edge<Dropped<T>>, BuildError> {
-        Ok(Edge::from(self.outside()))
-    }
-
-    fn outside(&self) -> Arc<dyn Push<Dropped<T>>> {
-        Arc::new(Self(Arc::clone(&self.0)))
-    }
-
-    fn interpose(
-        &self,
-        _: &Detour<'_>,
-        _: &dyn Inlet<Dropped<T>>,
-    ) -> Result<Interposed, BuildError> {
-        unreachable!("the graph does not know this port")
-    }
-}
-
-impl<T: Send + 'static> Push<Dropped<T>> for EndsAt<T> {
-    fn push(&self, flow: Flow, item: Dropped<T>) -> Option<Wait<'_>> {
-        self.offer(flow, item);
-        None
-    }
-
-    fn offer(&self, flow: Flow, Dropped { item, reason, .. }: Dropped<T>) {
-        if let Some(item) = item {
-            self.0.end(flow, item, reason);
-        }
-    }
-
-    fn end(&self, flow: Flow, item: Dropped<T>, _: Reason) {
-        self.offer(flow, item);
-    }
 }
 
 impl Detour<'_> {

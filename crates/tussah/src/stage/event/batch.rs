@@ -283,14 +283,6 @@ impl<E> Batch<E> {
         }
     }
 
-    /// Does the same for all events but the last one, unless an event is traced, has a deadline or
-    /// can be cancelled.
-    pub(crate) fn settle_earlier(&mut self) {
-        if !self.traces.any {
-            self.settled = self.settled.max(self.taken.saturating_sub(1));
-        }
-    }
-
     #[cold]
     #[inline(never)]
     fn settle_watched(&mut self) {

@@ -64,6 +64,13 @@ impl<E> Batch<E> {
         self.traces.has_any()
     }
 
+    /// Settles all taken events but the last one, unless they may be traced, late or cancelled.
+    pub(crate) fn settle_earlier(&mut self) {
+        if !self.traces.any {
+            self.settled = self.settled.max(self.taken.saturating_sub(1));
+        }
+    }
+
     /// Does the same as [`check_events`](Self::check_events) for a batch that a stage is called
     /// with, unless a servlet has filled the batch. The clock of an event starts now, unless the
     /// event has been queued, or has arrived by a call, since it received its deadline.
