@@ -117,7 +117,7 @@ fn caught_run<'a, W: Way, O: Outs, I>(
             let way = (!is_traced).then_some(&mut way);
             let is_handled = call(item, &flow, held, way);
             // The others are settled at once, at the end of the run.
-            if !is_handled || batch.may_be_watched() {
+            if !is_handled || batch.settles_each() {
                 settle(batch, is_handled);
             }
             if !held.is_empty() {
@@ -306,5 +306,46 @@ impl<M: Module> Handler for Nothing<M> {
 
     async fn handle(&self, batch: &mut Batch<Self::Event>) {
         drop(batch.drain().last());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+    use parking_lot::Mutex;
+
+    use super::*;
+    use crate::stage::Reason;
+
+    /// Something is kept for the second and the fourth event, and the fourth one panics.
+    #[test]
+    fn only_the_event_that_panics_is_dropped() {
+        let dropped: Arc<Mutex<Vec<u32>>> = Arc::default();
+        let event = |item: u32| {
+            let event = Event::from(Parcel {
+                item,
+                flow: Flow::default(),
+            });
+            let dropped = Arc::clone(&dropped);
+            match item % 2 {
+                0 => event.on_drop(move |_| dropped.lock().push(item)),
+                _ => event,
+            }
+        };
+        // As a servlet takes them out of the queue.
+        let mut batch = Batch::default();
+        (1..=5).for_each(|item| batch.put_one(event(item)));
+        let call = |item, _: &Flow, _: &Held<'_>, _: Option<&mut ()>| {
+            assert_ne!(item, 4, "the fourth item");
+            true
+        };
+        let run = AssertUnwindSafe(plain::<Along, (), _>(&mut batch, &(), call));
+        run.catch_unwind()
+            .now_or_never()
+            .expect("nothing waits")
+            .expect_err("the fourth one panics");
+        assert_eq!((batch.unsettled(), batch.len()), (1, 1));
+        batch.dropped(Reason::Panicked);
+        assert_eq!(*dropped.lock(), [4]);
     }
 }

@@ -64,11 +64,17 @@ impl<E> Batch<E> {
         self.traces.has_any()
     }
 
-    /// Settles all taken events but the last one, unless they may be traced, late or cancelled.
+    /// Returns whether each event has to be settled as soon as it is handled: something is kept
+    /// for it until then, or it may be traced, late or cancelled.
+    #[inline]
+    pub(crate) fn settles_each(&self) -> bool {
+        self.traces.any || !self.kept.is_empty()
+    }
+
+    /// Settles all taken events but the last one, after a panic. Those that have to be settled one
+    /// by one have been.
     pub(crate) fn settle_earlier(&mut self) {
-        if !self.traces.any {
-            self.settled = self.settled.max(self.taken.saturating_sub(1));
-        }
+        self.settled = self.settled.max(self.taken.saturating_sub(1));
     }
 
     /// Does the same as [`check_events`](Self::check_events) for a batch that a stage is called
