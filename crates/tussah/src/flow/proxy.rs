@@ -211,7 +211,8 @@ pub struct Proxy {
 
 impl Proxy {
     /// Removes the proxy once it holds no items. The senders wait until the proxy has been removed,
-    /// which keeps the items in order.
+    /// which keeps the items in order. On an edge `via call`, this method first waits until the
+    /// sender, and the instances that call it directly, are idle.
     ///
     /// # Cancellation
     /// If the future is dropped, the proxy remains.
@@ -329,6 +330,8 @@ struct Removable<I> {
 impl<I: Send + 'static> Remove for Removable<I> {
     fn remove(mut self: Box<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(async move {
+            // Overlapping calls would keep the proxy busy for as long as they come.
+            let _held = self.made.network.hold_callers(&self.made.name).await;
             self.between.remove().await;
             self.made.is_kept = false;
         })

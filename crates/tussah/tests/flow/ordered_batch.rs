@@ -274,6 +274,32 @@ impl First {
     }
 }
 
+fn settings(servlets: usize, batch: usize) -> Settings {
+    Settings {
+        servlets: Some(servlets),
+        batch: Some(batch),
+        ..Settings::default()
+    }
+}
+
+/// Sends 20 numbers to the instance `first`, and waits until its first call waits to go on, and
+/// four others for their turns. Returns its stage.
+async fn all_wait(running: &Running, batch: usize) -> Stage<Parcel<<First as Module>::Item>> {
+    let stage = running.network().find::<Parcel<_>>("first");
+    let stage: Stage<Parcel<<First as Module>::Item>> = stage.expect("it is there");
+    stage.retune(settings(5, batch));
+    stage.pause();
+    let input = running.input("first").expect("it takes numbers");
+    for number in 0..20u64 {
+        input.send(number).await;
+    }
+    stage.resume();
+    while stage.stats().waiting < 5 {
+        tussah::yield_now().await;
+    }
+    stage
+}
+
 #[test]
 fn a_returned_item_is_served_although_too_many_wait_for_it() {
     let (notes, go) = (Notes::default(), Arc::new(Notify::new()));
@@ -286,26 +312,9 @@ fn a_returned_item_is_served_although_too_many_wait_for_it() {
         note.expect("it is new");
         graph.connect("first", "note").expect("both exist");
         let running = graph.start().expect("it is whole");
-        let stage = running.network().find::<Parcel<_>>("first");
-        let stage: Stage<Parcel<<First as Module>::Item>> = stage.expect("it is there");
-        let settings = |servlets| Settings {
-            servlets: Some(servlets),
-            batch: Some(2),
-            ..Settings::default()
-        };
-        stage.retune(settings(5));
-        stage.pause();
-        let input = running.input("first").expect("it takes numbers");
-        for number in 0..20u64 {
-            input.send(number).await;
-        }
-        stage.resume();
-        // The first call waits to go on, and the others for their turns.
-        while stage.stats().waiting < 5 {
-            tussah::yield_now().await;
-        }
+        let stage = all_wait(&running, 2).await;
         assert!(notes.take().is_empty());
-        stage.retune(settings(1));
+        stage.retune(settings(1, 2));
         go.notify_one();
         while notes.0.lock().len() < 20 {
             tussah::yield_now().await;
@@ -322,7 +331,9 @@ fn a_returned_item_is_served_although_too_many_wait_for_it() {
 fn a_swap_behind_an_ordered_module_waits_for_what_the_module_has_returned() {
     let (notes, go) = (Notes::default(), Arc::new(Notify::new()));
     let (_clock, runtime) = by_hand();
-    runtime.block_on(async {
+    let noted = notes.clone();
+    // On a worker, where other threads have their turns between two polls.
+    runtime.block_on_spawned(async move {
         let mut graph = Graph::new("g");
         let args = Args::new().with("go", Arc::clone(&go));
         graph.add::<First>("first", args).expect("it is new");
@@ -333,22 +344,7 @@ fn a_swap_behind_an_ordered_module_waits_for_what_the_module_has_returned() {
         call.expect("both exist");
         graph.connect("pass", "note").expect("both exist");
         let running = graph.start().expect("it is whole");
-        let stage = running.network().find::<Parcel<_>>("first");
-        let stage: Stage<Parcel<<First as Module>::Item>> = stage.expect("it is there");
-        stage.retune(Settings {
-            servlets: Some(5),
-            batch: Some(3),
-            ..Settings::default()
-        });
-        stage.pause();
-        let input = running.input("first").expect("it takes numbers");
-        for number in 0..20u64 {
-            input.send(number).await;
-        }
-        stage.resume();
-        while stage.stats().waiting < 5 {
-            tussah::yield_now().await;
-        }
+        all_wait(&running, 3).await;
         {
             let mut swap = pin!(running.swap::<Pass>("pass", Args::new()));
             assert!(poll_once(&mut swap).await.is_none(), "calls run");
@@ -367,5 +363,5 @@ fn a_swap_behind_an_ordered_module_waits_for_what_the_module_has_returned() {
         running.drain().await;
     });
     let expected: Vec<_> = (0..20).map(|number| number.to_string()).collect();
-    assert_eq!(notes.take(), expected);
+    assert_eq!(noted.take(), expected);
 }

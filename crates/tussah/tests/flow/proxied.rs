@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use futures_lite::future::poll_once;
+use futures_lite::future::{or, poll_once};
 use tussah::flow::{Args, Dropped, Graph, Out, Running, Via, module};
 use tussah::sync::Semaphore;
 use tussah::yield_now;
@@ -164,6 +164,17 @@ fn items_that_break_a_proxy_are_dropped_by_the_receiver() {
     }
 }
 
+/// Inserts and removes proxies until all items have arrived, and drains the graph.
+async fn come_and_go(running: &Running, edge: &str, items: u64) {
+    while running.stats("note").expect("it exists").finished < items {
+        let proxy = running.proxy::<Pass>(edge, "pass", Args::new());
+        let proxy = proxy.await.expect("it fits");
+        turns().await;
+        proxy.remove().await;
+    }
+    running.drain().await;
+}
+
 #[test]
 fn proxies_keep_the_order_of_a_sender() {
     const ITEMS: u64 = 5_000;
@@ -175,13 +186,7 @@ fn proxies_keep_the_order_of_a_sender() {
         let edge = graph.connect_via("below", "note", Via::queue(3));
         edge.expect("both exist");
         let running = graph.start().expect("it is whole");
-        while running.stats("note").expect("it exists").finished < ITEMS {
-            let proxy = running.proxy::<Pass>("below -> note", "pass", Args::new());
-            let proxy = proxy.await.expect("it fits");
-            turns().await;
-            proxy.remove().await;
-        }
-        running.drain().await;
+        come_and_go(&running, "below -> note", ITEMS).await;
     });
     let numbers: Vec<_> = (0..ITEMS).map(|number| number.to_string()).collect();
     assert_eq!(notes.take(), numbers);
@@ -237,16 +242,49 @@ fn proxies_keep_the_order_of_calls() {
             graph.connect_via(from, to, via).expect("both exist");
         }
         let running = graph.start().expect("it is whole");
-        while running.stats("note").expect("it exists").finished < ITEMS {
-            let proxy = running.proxy::<Pass>("by_port.even", "pass", Args::new());
-            let proxy = proxy.await.expect("it fits");
-            turns().await;
-            proxy.remove().await;
-        }
-        running.drain().await;
+        come_and_go(&running, "by_port.even", ITEMS).await;
     });
     let numbers: Vec<_> = (0..ITEMS).map(|number| number.to_string()).collect();
     assert_eq!(notes.take(), numbers);
+}
+
+/// The second item arrives while the first one is at the proxy. If calls overlapped there, they
+/// could keep the proxy forever.
+#[test]
+fn a_proxy_before_a_called_instance_gets_no_new_items_while_it_is_removed() {
+    let (notes, go) = (Notes::default(), Arc::new(Semaphore::new(0)));
+    let noted = notes.clone();
+    runtime(1).block_on_spawned(async move {
+        let mut graph = Graph::new("g");
+        add::<Pass>(&mut graph, "first", Args::new());
+        add::<MayPass>(&mut graph, "last", Args::new());
+        add::<Note<u64>>(&mut graph, "note", notes.args());
+        let edge = graph.connect_via("first", "last", Via::call());
+        edge.expect("both exist");
+        connect(&mut graph, "last", "note");
+        let running = graph.start().expect("it is whole");
+        let args = Args::new().with("go", Arc::clone(&go));
+        let proxy = running.proxy::<Hold>("first -> last", "hold", args);
+        let proxy = proxy.await.expect("it fits");
+        send(&running, "first", [1]).await;
+        turns().await;
+        let mut removed = pin!(proxy.remove());
+        assert!(poll_once(&mut removed).await.is_none(), "it has an item");
+        send(&running, "first", [2]).await;
+        turns().await;
+        go.add_permits(1);
+        let removes = async {
+            removed.await;
+            true
+        };
+        let is_removed = or(removes, async {
+            turns().await;
+            false
+        });
+        assert!(is_removed.await, "the second item is at the proxy");
+        running.drain().await;
+    });
+    assert_eq!(noted.take(), ["1", "2"]);
 }
 
 #[test]
