@@ -42,11 +42,12 @@ where
     })
 }
 
-/// Moves the clock on, in steps after each of which all that is due happens.
+/// Moves the clock on, in steps after each of which all that is due happens. The
+/// longest chain of events that one step starts here needs between 100 and 200 turns.
 async fn pass(clock: &ManualClock, steps: u32) {
     for _ in 0..steps {
         clock.advance(MS);
-        for _ in 0..20 {
+        for _ in 0..250 {
             tussah::yield_now().await;
         }
     }
@@ -209,7 +210,7 @@ fn a_busy_key_harms_neither_bursts_of_others_nor_keys_that_keep_up() -> Result<(
         assert_eq!((keeps_up.refused, burst.refused), (0, 0));
         assert_eq!(keeps_up.within(80), 60 * 5, "{keeps_up:?}");
         assert_eq!(burst.within(30), 60 * 40, "{burst:?}");
-        assert!(busy.within(100) > 540, "{busy:?}");
+        assert!(busy.within(100) > 590, "{busy:?}");
         Ok(())
     })
 }
