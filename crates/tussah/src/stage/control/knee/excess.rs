@@ -40,14 +40,27 @@ impl Knee {
         let delay_ns = excess / rate.max(f64::MIN_POSITIVE);
         if delay_ns < BEGUN * self.target_ns {
             self.pace = Pace::default();
+            self.was_full = false;
         }
         self.pace.add(sample);
         // Apart from chance, the excess does not shrink if at least as many events arrived as
         // finished.
         let stays = came >= gone - gone.sqrt();
         let sure = excess > EXCESS_ERRORS * (busy + came).sqrt();
+        let is_full = sample.servlets.busy >= sample.servlets.max;
+        if is_full || sample.refused > 0 {
+            self.unloaded.is_loaded(busy, &self.history);
+        }
         self.unloaded
             .learn(delay_ns, sure.then_some(busy), &self.history);
+        self.pause_ns -= sample.interval_ns as f64;
+        if is_full && !self.was_full {
+            self.was_full = true;
+            self.pause_ns = 0.0;
+        }
+        if self.pause_ns > 0.0 {
+            return false;
+        }
         let found = rate > 0.0 && delay_ns > self.target_ns / 2.0;
         if !(found && sure && stays && busy > SERVLETS_MIN) {
             return false;
@@ -93,6 +106,9 @@ impl Knee {
             return false;
         }
         if sample.refused == 0 && sample.shed == 0 {
+            if sample.queue_len == 0 {
+                self.refusing = Pace::default();
+            }
             return false;
         }
         self.refusing.add(sample);
