@@ -6,10 +6,11 @@ use super::build::Builder;
 use super::ends::{DROPPED, OUT, RUN};
 use super::scope::Content;
 use crate::diagnostic::Diagnostic;
-use crate::graph::{Edge, Group, PortRef, Via};
+use crate::graph::{Boundary, Edge, Group, PortRef, Via};
 use crate::modules::Body;
 use crate::suggest;
 use crate::token::Span;
+use crate::value::Value;
 
 /// Checks the ports of all instances.
 pub(super) fn check(builder: &mut Builder<'_, '_>) {
@@ -171,21 +172,33 @@ fn check_inner(builder: &mut Builder<'_, '_>, connected: &Connected, inner: &Gro
         builder.report(error.help(format!("inputs: {}", suggest::list(inputs))));
         return;
     }
-    let missing: BTreeSet<&str> = inner
-        .outputs
-        .iter()
-        .filter(|boundary| {
-            let PortRef { node, port } = &boundary.inner;
-            let is_needed = builder.graph.nodes[*node].needs_outputs.contains(port);
-            is_needed && !connected.has_output(*node, port)
-        })
-        .map(|boundary| boundary.port.as_str())
-        .collect();
-    if !missing.is_empty() {
+    let graph = &builder.graph;
+    // A condition with constant arguments can leave out the instance inside.
+    let is_absent = |node: usize| {
+        let condition = graph.nodes[node].condition.as_ref();
+        condition.is_some_and(|it| it.eval(&|_| None) == Ok(Value::Flag(false)))
+    };
+    let missing = |boundaries: &[Boundary], is_missing: &dyn Fn(&PortRef) -> bool| {
+        let missing = boundaries.iter().filter(|boundary| {
+            let inner = &boundary.inner;
+            !is_absent(inner.node) && is_missing(inner)
+        });
+        missing.map(|it| it.port.clone()).collect::<BTreeSet<_>>()
+    };
+    let inputs = missing(&inner.inputs, &|PortRef { node, .. }| {
+        graph.nodes[*node].needs_input && !connected.has_input(*node)
+    });
+    let outputs = missing(&inner.outputs, &|PortRef { node, port }| {
+        graph.nodes[*node].needs_outputs.contains(port) && !connected.has_output(*node, port)
+    });
+    for (missing, kind) in [(inputs, "input"), (outputs, "output")] {
+        if missing.is_empty() {
+            continue;
+        }
         let plural = if missing.len() == 1 { "" } else { "s" };
         let message = format!(
-            "the output{plural} {} of this instance of `{}` must be connected",
-            suggest::list(missing),
+            "the {kind}{plural} {} of this instance of `{}` must be connected",
+            suggest::list(missing.iter().map(String::as_str)),
             inner.graph
         );
         builder.report(Diagnostic::error(span, message));

@@ -332,6 +332,10 @@ impl Planner<'_> {
 
     /// Reports ports that must be connected. Conditions may have removed their edges.
     fn check_connections(&mut self, indices: &[Option<usize>], plan: &Plan) {
+        let cause = match self.graph.params.is_empty() {
+            true => "",
+            false => " with these parameters",
+        };
         for (node, index) in self.graph.nodes.iter().zip(indices) {
             let Some(index) = *index else {
                 continue;
@@ -346,7 +350,7 @@ impl Planner<'_> {
                     .iter()
                     .any(|shed| shed.to.as_ref().is_some_and(|to| to.node == index));
             if node.needs_input && !has_input {
-                let message = format!("no edge leads to `{}` with these parameters", node.name);
+                let message = format!("no edge leads to `{}`{cause}", node.name);
                 self.diagnostics.push(Diagnostic::error(node.span, message));
             }
             for port in &node.needs_outputs {
@@ -358,7 +362,7 @@ impl Planner<'_> {
                     || plan.outputs.iter().any(|boundary| boundary.inner == from);
                 if !is_connected {
                     let message = format!(
-                        "the output `{port}` of `{}` is not connected with these parameters",
+                        "the output `{port}` of `{}` is not connected{cause}",
                         node.name
                     );
                     self.diagnostics.push(Diagnostic::error(node.span, message));
