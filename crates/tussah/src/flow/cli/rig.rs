@@ -1,6 +1,8 @@
 //! The graph of a test. Recorders are connected to the ports that the test watches, and the test
 //! replaces the sources for which it sends items.
 
+mod rest;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -171,45 +173,6 @@ impl<'a> Builder<'a> {
             logs: self.logs,
             feeds,
         })
-    }
-
-    /// Returns the plan without the instances that the test replaces, and their edges.
-    fn rest(&self) -> Plan {
-        let stays = |node: usize| !self.removed.contains(&node);
-        let mut plan = self.plan.clone();
-        let kept: Vec<usize> = (0..plan.nodes.len()).filter(|&it| stays(it)).collect();
-        let port = |port: &mut PortRef| {
-            port.node = kept
-                .iter()
-                .position(|&it| it == port.node)
-                .unwrap_or_default();
-        };
-        plan.nodes = kept
-            .iter()
-            .map(|&node| self.plan.nodes[node].clone())
-            .collect();
-        plan.edges
-            .retain(|edge| stays(edge.from.node) && stays(edge.to.node));
-        for edge in &mut plan.edges {
-            port(&mut edge.from);
-            port(&mut edge.to);
-        }
-        plan.sheds.retain(|shed| stays(shed.node));
-        for shed in &mut plan.sheds {
-            shed.to = shed.to.take().filter(|to| stays(to.node));
-            shed.to.iter_mut().for_each(port);
-            shed.node = kept
-                .iter()
-                .position(|&it| it == shed.node)
-                .unwrap_or_default();
-        }
-        for limit in &mut plan.limits {
-            let nodes = kept.iter().enumerate();
-            let inside = nodes.filter(|(_, node)| limit.nodes.contains(node));
-            limit.nodes = inside.map(|(node, _)| node).collect();
-        }
-        plan.limits.retain(|limit| !limit.nodes.is_empty());
-        plan
     }
 
     /// Adds a recorder for a place, with the edges to it.
