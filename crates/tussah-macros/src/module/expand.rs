@@ -348,7 +348,7 @@ impl Module {
 /// Returns the call that describes a type of items as text.
 fn text(item: &impl ToTokens) -> TokenStream {
     let probe = quote!(__flow::Probe::<#item>::new());
-    quote!(.text::<#item>(#probe.parse_fn(), #probe.show_fn().or(#probe.debug_fn())))
+    quote!(.text::<#item>(#probe.parse_fn(), #probe.show_fn(), #probe.debug_fn()))
 }
 
 /// Returns the pattern or the value of an item of the port with this number.

@@ -11,7 +11,7 @@ use tussah_weave::{
 use super::compiled::ParamSpec;
 use super::compiled::ports::OutputSpec;
 use super::param::domain;
-use super::tap::{Show, Shows};
+use super::tap::{ByDebug, Show, Shows};
 #[cfg(feature = "cli")]
 use super::text::{AnyText, Text};
 
@@ -111,19 +111,27 @@ impl Describe {
         self
     }
 
-    /// Adds the conversions between text and a port's type, for tests and taps of graphs.
+    /// Adds the conversions between text and a port's type, for tests and taps of graphs. A generic
+    /// module knows only the conversions that its bounds name.
     #[must_use]
     #[cfg_attr(not(feature = "cli"), expect(unused_variables))]
     pub fn text<T: Send + 'static>(
         mut self,
         parse: Option<fn(&str) -> Option<T>>,
         show: Option<Show<T>>,
+        debug: Option<Show<T>>,
     ) -> Self {
         self.shows.extend(show.map(|show| Box::new(show) as _));
+        let debug_of = |debug| Box::new(ByDebug(debug)) as _;
+        self.shows.extend(debug.map(debug_of));
         #[cfg(feature = "cli")]
-        if parse.is_some() || show.is_some() {
-            let item = type_of::<T>();
-            self.texts.push(Arc::new(Text { item, parse, show }));
+        if parse.is_some() || show.is_some() || debug.is_some() {
+            self.texts.push(Arc::new(Text {
+                item: type_of::<T>(),
+                parse,
+                show,
+                debug,
+            }));
         }
         self
     }

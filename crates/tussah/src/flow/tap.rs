@@ -225,12 +225,17 @@ impl<T> Taps<T> {
     }
 }
 
-/// Functions that format items: one [`Show`] for each item type.
+/// Functions that format items: a [`Show`] or a [`ByDebug`] for each item type.
 pub type Shows = Vec<Box<dyn Any + Send + Sync>>;
+
+/// A function that writes an item with `Debug`. Only types without `Display` need it.
+pub(crate) struct ByDebug<T>(pub(crate) Show<T>);
 
 /// Returns the function for a type.
 pub(crate) fn show_of<T: 'static>(shows: &Shows) -> Option<Show<T>> {
-    shows.iter().find_map(|show| show.downcast_ref()).copied()
+    let by_display = shows.iter().find_map(|show| show.downcast_ref()).copied();
+    let by_debug = || shows.iter().find_map(|show| show.downcast_ref());
+    by_display.or_else(|| by_debug().map(|ByDebug(show)| *show))
 }
 
 /// The output ports of an instance while it runs.

@@ -30,11 +30,21 @@ pub(crate) struct Text<T> {
     pub(crate) item: Type,
     pub(crate) parse: Option<fn(&str) -> Option<T>>,
     pub(crate) show: Option<Show<T>>,
+    pub(crate) debug: Option<Show<T>>,
 }
 
 /// A [`Text`] whose type is erased.
 pub(crate) trait AnyText: Send + Sync + UnwindSafe + RefUnwindSafe {
     fn item(&self) -> &Type;
+
+    /// Returns whether an item can be made of text.
+    fn parses(&self) -> bool;
+
+    /// Returns whether an item has a `Display` text.
+    fn displays(&self) -> bool;
+
+    /// Returns whether an item has a `Debug` text.
+    fn debugs(&self) -> bool;
 
     /// Returns an instance that takes items at its `run` port, and records them in a log.
     ///
@@ -54,8 +64,20 @@ impl<T: Send + 'static> AnyText for Text<T> {
         &self.item
     }
 
+    fn parses(&self) -> bool {
+        self.parse.is_some()
+    }
+
+    fn displays(&self) -> bool {
+        self.show.is_some()
+    }
+
+    fn debugs(&self) -> bool {
+        self.debug.is_some()
+    }
+
     fn recorder(&self, log: &Log) -> Result<Box<dyn Instance>, String> {
-        let show = self.show.ok_or_else(|| {
+        let show = self.show.or(self.debug).ok_or_else(|| {
             let item = self.item.short();
             format!("`{item}` cannot be shown as text: expected it to have `Display` or `Debug`")
         })?;

@@ -1,6 +1,8 @@
 //! Tests in Weave: what passes, and what the failures say.
 
+use std::fmt;
 use std::panic::catch_unwind;
+use std::str::FromStr;
 use std::time::Duration;
 
 use tussah::flow::{AsyncOut, Modules, Out, module, run_tests};
@@ -128,6 +130,13 @@ impl Text {
 
 /// Runs one test, and returns the message if it fails.
 fn test(head: &str, steps: &str) -> String {
+    run(&format!(
+        "use Text, Delay, Logger, FaultInjector {GRAPHS}test \"one\" of {head} {{\n{steps}\n}}\n"
+    ))
+}
+
+/// Runs the tests of a text, and returns the message if one fails.
+fn run(text: &str) -> String {
     let modules = Modules::new()
         .with::<Numbers>("Numbers")
         .with::<Divide>("Divide")
@@ -140,9 +149,6 @@ fn test(head: &str, steps: &str) -> String {
         .and(modules::generic::<String>());
     let file = tempfile::Builder::new().suffix(".weave").tempfile();
     let file = file.expect("a file");
-    let text = format!(
-        "use Text, Delay, Logger, FaultInjector {GRAPHS}test \"one\" of {head} {{\n{steps}\n}}\n"
-    );
     std::fs::write(file.path(), text).expect("a file");
     let result = catch_unwind(|| run_tests(file.path(), &modules));
     let Err(payload) = result else {
@@ -288,5 +294,49 @@ fn failures_show_the_place_and_a_diff() {
         "Hidden()",
         "expect drop 1",
         "the items of `drop` have no text",
+    );
+}
+
+/// An item with all texts.
+#[derive(Clone, Debug)]
+struct Ticket(u64);
+
+impl fmt::Display for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ticket {}", self.0)
+    }
+}
+
+impl FromStr for Ticket {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Ticket)
+    }
+}
+
+/// Sends each ticket on.
+#[derive(Default)]
+struct Gate;
+
+#[module]
+impl Gate {
+    fn run(&self, ticket: Ticket, out: &impl Out<Ticket>) {
+        out.send(ticket);
+    }
+}
+
+#[test]
+fn a_generic_module_hides_no_text_of_a_type() {
+    let text = "use Gate, Logger
+        graph G() { gate = Gate() log = Logger() in -> gate -> log -> out }
+        test \"one\" of G() { send in 1 expect gate \"ticket 1\" expect out \"ticket 1\" }";
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), text).expect("a file");
+    let generic = modules::generic::<Ticket>;
+    run_tests(file.path(), &generic().with::<Gate>("Gate"));
+    run_tests(
+        file.path(),
+        &Modules::new().with::<Gate>("Gate").and(generic()),
     );
 }

@@ -187,7 +187,8 @@ impl<'a> Builder<'a> {
             return Ok(());
         }
         let error = |error: String| Diagnostic::error(span, error);
-        let text = self.text(at).ok_or_else(|| error(unknown(&key)))?;
+        let text = self.text(at, |text| (text.displays(), text.debugs()));
+        let text = text.ok_or_else(|| error(unknown(&key)))?;
         let log = Log::default();
         let recorder = recorder(&key);
         graph.add_instance(&recorder, text.recorder(&log).map_err(error)?);
@@ -235,7 +236,7 @@ impl<'a> Builder<'a> {
 
     /// Returns the ports that receive the items sent to a place.
     fn feeds(&self, to: &Place, span: Span) -> Result<Vec<Feed>, Diagnostic> {
-        let text = self.text(to);
+        let text = self.text(to, |text| text.parses());
         let text = text.ok_or_else(|| Diagnostic::error(span, unknown(&name(to))))?;
         let feed = |port: &PortRef, after: Option<Duration>| {
             let end = self.end(port);
@@ -265,12 +266,17 @@ impl<'a> Builder<'a> {
         })
     }
 
-    /// Returns the text of the items of a place.
-    fn text(&self, place: &Place) -> Option<Arc<dyn AnyText>> {
+    /// Returns the text of the items of a place with the highest rank. Each module knows only some
+    /// conversions of a type: a generic one those that its bounds name.
+    fn text<R: Ord>(
+        &self,
+        place: &Place,
+        rank: impl Fn(&dyn AnyText) -> R,
+    ) -> Option<Arc<dyn AnyText>> {
         let item = self.item(place)?;
         let texts = self.modules.texts.iter();
-        let mut fits = texts.filter(|text| text.item().fits(&item));
-        fits.next().cloned()
+        let fits = texts.filter(|text| text.item().fits(&item));
+        fits.max_by_key(|text| rank(&***text)).cloned()
     }
 
     fn item(&self, place: &Place) -> Option<Type> {
