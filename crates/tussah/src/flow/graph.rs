@@ -26,6 +26,8 @@ pub struct Graph {
     /// Sets of instances with a limit for each.
     limits: Vec<(Limit, Vec<usize>)>,
     edges: Vec<(End, End, Via)>,
+    /// Output ports that need no edge.
+    open: Vec<End>,
     /// The position in a Weave text of the instance that is being added.
     position: Option<Arc<str>>,
 }
@@ -55,6 +57,7 @@ impl Graph {
             groups: Vec::new(),
             limits: Vec::new(),
             edges: Vec::new(),
+            open: Vec::new(),
             position: None,
         }
     }
@@ -183,6 +186,17 @@ impl Graph {
     pub fn connect_via(&mut self, from: &str, to: &str, via: Via) -> Result<(), GraphError> {
         let edge = (self.end(from, "out")?, self.end(to, "run")?, via);
         self.edges.push(edge);
+        Ok(())
+    }
+
+    /// Lets an output port end its items if it has no edge.
+    ///
+    /// # Errors
+    /// Returns an error if the instance does not exist.
+    #[cfg(feature = "cli")]
+    pub(crate) fn leave_open(&mut self, from: &str) -> Result<(), GraphError> {
+        let end = self.end(from, "out")?;
+        self.open.push(end);
         Ok(())
     }
 

@@ -340,3 +340,20 @@ fn a_generic_module_hides_no_text_of_a_type() {
         &Modules::new().with::<Gate>("Gate").and(generic()),
     );
 }
+
+/// A graph with two outputs.
+const TWO: &str = "use Divide
+    graph Two() {
+      one = Divide() two = Divide()
+      in -> one -> out
+      in.two -> two -> out.two
+    }
+";
+
+#[test]
+fn a_test_may_leave_out_ports_of_its_graph() {
+    let test = "test \"one\" of Two() { send in.two 4 send in 5 expect out.two 25 drain }";
+    assert_eq!(run(&format!("{TWO}{test}")), "");
+    let test = "test \"one\" of Two() { replace one with Divide() send in 4 drain }";
+    assert_eq!(run(&format!("{TWO}{test}")), "");
+}

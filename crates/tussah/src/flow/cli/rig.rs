@@ -155,6 +155,13 @@ impl<'a> Builder<'a> {
         let at = |span| source.position(span);
         let graph = self.modules.build(&self.rest(), &Params::new(), &at);
         let mut graph = graph.map_err(|(error, span)| Diagnostic::error(span, error))?;
+        for boundary in &self.plan.outputs {
+            // A test need not watch all ports of its graph.
+            if !self.removed.contains(&boundary.inner.node) {
+                let open = graph.leave_open(&self.end(&boundary.inner));
+                open.map_err(|error| Diagnostic::error(boundary.span, error.to_string()))?;
+            }
+        }
         for step in &self.test.steps {
             if let Step::Expect { at, span, .. } = step {
                 self.watch(&mut graph, at, *span)?;

@@ -138,8 +138,11 @@ impl Graph {
     /// an instance that blocks, and that no cycle of edges can deadlock. The network checks calls
     /// and cycles, too, but only after it has made some of the instances.
     fn check(&mut self, edges: &[(End, End, Via)]) -> Result<(), GraphError> {
-        for named in &mut self.instances {
-            named.check()?;
+        for (place, named) in self.instances.iter_mut().enumerate() {
+            let open = self.open.iter();
+            let open = open.filter(|end| end.instances.contains(&place));
+            let open: Vec<&str> = open.map(|end| &*end.port).collect();
+            named.check(&open)?;
         }
         for (_, to, _) in edges.iter().filter(|(_, _, via)| via.is_call) {
             let mut called = self.instances[to.instances.clone()].iter();
@@ -221,14 +224,15 @@ impl Graph {
 }
 
 impl Named {
-    /// Reads the arguments, and checks that each port has its required edges.
-    fn check(&mut self) -> Result<(), GraphError> {
+    /// Reads the arguments, and checks that each port has its required edges. The ports in `open`
+    /// need none.
+    fn check(&mut self, open: &[&str]) -> Result<(), GraphError> {
         self.read_args()?;
         let (name, mut result) = (&self.name, Ok(()));
         self.instance.outs(&mut |port, outlet| {
             let from = || format!("{name}.{port}");
             if result.is_err() {
-            } else if outlet.edges() == 0 && outlet.is_required() {
+            } else if outlet.edges() == 0 && outlet.is_required() && !open.contains(&port) {
                 result = Err(GraphError::Unconnected { from: from() });
             } else if outlet.edges() > 1 && !outlet.clones() {
                 result = Err(GraphError::NotClone {
