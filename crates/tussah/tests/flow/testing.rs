@@ -357,3 +357,25 @@ fn a_test_may_leave_out_ports_of_its_graph() {
     let test = "test \"one\" of Two() { replace one with Divide() send in 4 drain }";
     assert_eq!(run(&format!("{TWO}{test}")), "");
 }
+
+#[test]
+fn a_step_names_an_instance_that_the_parameters_leave_out() {
+    let graph = "use Divide
+        graph Choice(b: flag = false) {
+          a = Divide() in -> a -> out
+          if b { d = Divide() in.two -> d -> out.two }
+        }
+    ";
+    for (step, name) in [
+        ("replace d with Divide()", "d"),
+        ("send d 1", "d"),
+        ("expect d 1", "d"),
+        ("expect nothing at d", "d"),
+        ("send in.two 1", "in.two"),
+        ("expect out.two 1", "out.two"),
+    ] {
+        let message = run(&format!("{graph}test \"one\" of Choice() {{ {step} }}"));
+        let expected = format!("there is no `{name}` with these parameters");
+        assert!(message.contains(&expected), "{step}: {message}");
+    }
+}

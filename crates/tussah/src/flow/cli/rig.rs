@@ -102,7 +102,7 @@ fn replace(plan: &mut Plan, step: &Step) -> Result<(), Diagnostic> {
     else {
         return Ok(());
     };
-    let error = || Diagnostic::error(*span, format!("there is no `{node}` with these parameters"));
+    let error = || absent(node, *span);
     let found = plan.nodes.iter_mut().find(|it| it.name == *node);
     let found = found.ok_or_else(error)?;
     found.module.clone_from(module);
@@ -113,6 +113,11 @@ fn replace(plan: &mut Plan, step: &Step) -> Result<(), Diagnostic> {
     });
     found.args = args.collect::<Result<_, Diagnostic>>()?;
     Ok(())
+}
+
+/// Returns the error for a part of the graph that its conditions leave out.
+fn absent(name: &str, span: Span) -> Diagnostic {
+    Diagnostic::error(span, format!("there is no `{name}` with these parameters"))
 }
 
 struct Builder<'a> {
@@ -152,6 +157,16 @@ impl<'a> Builder<'a> {
     }
 
     fn build(mut self, source: &Source) -> Result<Rig, Diagnostic> {
+        for step in &self.test.steps {
+            let (place, span) = match step {
+                Step::Send { to, span, .. } => (to, *span),
+                Step::Expect { at, span, .. } => (at, *span),
+                _ => continue,
+            };
+            if !self.exists(place) {
+                return Err(absent(&name(place), span));
+            }
+        }
         let at = |span| source.position(span);
         let graph = self.modules.build(&self.rest(), &Params::new(), &at);
         let mut graph = graph.map_err(|(error, span)| Diagnostic::error(span, error))?;
@@ -318,6 +333,16 @@ impl<'a> Builder<'a> {
         };
         let (node, port) = (self.node(node)?, port.clone());
         Some(PortRef { node, port })
+    }
+
+    /// Returns whether the conditions of the graph leave a place in it.
+    fn exists(&self, place: &Place) -> bool {
+        let any = |all: &[PlanBoundary], port: &str| all.iter().any(|it| it.port == port);
+        match place {
+            Place::GraphInput(port) => any(&self.plan.inputs, port),
+            Place::GraphOutput(port) => any(&self.plan.outputs, port),
+            Place::Input { node, .. } | Place::Output { node, .. } => self.node(node).is_some(),
+        }
     }
 
     fn node(&self, name: &str) -> Option<usize> {
