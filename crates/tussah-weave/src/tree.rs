@@ -250,6 +250,29 @@ pub struct Choice {
     pub otherwise: Vec<Statement>,
 }
 
+/// An instance or a port that a step of a test names, such as `read`, `read.failed` or `i.read`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TestEnd {
+    /// The names between the dots, at least one: graphs inside each other, an instance, and a port.
+    pub names: Vec<Name>,
+}
+
+impl TestEnd {
+    /// Returns the position of the whole end.
+    #[must_use]
+    pub fn span(&self) -> Span {
+        let span = |name: Option<&Name>| name.map(|name| name.span).unwrap_or_default();
+        span(self.names.first()).to(span(self.names.last()))
+    }
+
+    /// Returns the first names, separated by dots.
+    #[must_use]
+    pub fn first(&self, count: usize) -> String {
+        let names = self.names[..count].iter().map(|name| name.text.as_str());
+        names.collect::<Vec<_>>().join(".")
+    }
+}
+
 /// A test of a graph.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TestCase {
@@ -270,8 +293,8 @@ pub struct TestCase {
 pub enum TestStep {
     /// `replace name with Module<Type>(..)`
     Replace {
-        /// The instance. A name with a dot refers to an instance inside a nested graph.
-        name: End,
+        /// The instance. A name with dots refers to an instance inside a nested graph.
+        name: TestEnd,
         /// The module that replaces the instance's module.
         module: Path,
         /// The type arguments, if the module is generic.
@@ -282,14 +305,14 @@ pub enum TestStep {
     /// `send end value, value`
     Send {
         /// The input that receives the items, or the output from which they appear to come.
-        to: End,
+        to: TestEnd,
         /// The items.
         values: Vec<Expr>,
     },
     /// `expect end value within time`
     Expect {
         /// The port.
-        at: End,
+        at: TestEnd,
         /// The expected items; empty for `expect nothing at end`.
         values: Vec<Expr>,
         /// The time within which the items must arrive.

@@ -18,8 +18,9 @@ impl Source<'_> {
                 TestStep::Replace { .. } | TestStep::Advance(_) | TestStep::Drain(_) => None,
             });
         let checks = ends.filter_map(|end| {
-            let port = end.port.as_ref()?;
-            let node = graph.nodes.iter().find(|node| node.name == end.name.text)?;
+            let (port, node) = end.names.split_last()?;
+            let node = end.first(node.len());
+            let node = graph.nodes.iter().find(|it| it.name == node)?;
             let of = alias(node);
             let module = quote!(<#of as ::tussah::flow::expansion::Module>);
             let (place, name, text) = (self.place(port.span), &node.name, &port.text);

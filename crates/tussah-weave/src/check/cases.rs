@@ -11,7 +11,7 @@ use crate::diagnostic::Diagnostic;
 use crate::graph::{Boundary, Graph, Group, Place, PortRef, Step, Test};
 use crate::suggest;
 use crate::token::Span;
-use crate::tree::{End, File, TestCase, TestStep};
+use crate::tree::{File, Name, TestCase, TestEnd, TestStep};
 use crate::value::Kind;
 
 /// Checks the tests of a file.
@@ -164,20 +164,17 @@ impl Cases<'_, '_> {
     }
 
     /// Resolves an instance, or an instance inside a nested graph, such as `cache.read`.
-    fn node(&mut self, end: &End) -> Option<String> {
-        let name = match &end.port {
-            Some(inner) => format!("{}.{}", end.name.text, inner.text),
-            None => end.name.text.clone(),
-        };
+    fn node(&mut self, end: &TestEnd) -> Option<String> {
+        let name = end.first(end.names.len());
         if self.graph.nodes.iter().any(|node| node.name == name) {
             return Some(name);
         }
         if let Some(group) = self.graph.groups.iter().find(|group| group.name == name) {
             let message = format!("`{name}` is the graph `{}`, not a module", group.graph);
             let mut error = Diagnostic::error(end.span(), message);
-            let mut inside = self.graph.nodes[group.nodes.clone()].iter();
+            let inside = self.graph.nodes[group.nodes.clone()].iter();
             error.help = inside
-                .find(|node| node.name.matches('.').count() == 1)
+                .min_by_key(|node| node.name.matches('.').count())
                 .map(|node| {
                     format!(
                         "replace an instance inside the graph, such as `{}`",
@@ -207,19 +204,69 @@ impl Cases<'_, '_> {
     /// Resolves a port. If its name is missing, it is the port that a test most likely means. A
     /// test sends items to an instance's input, or in the place of a source. It expects items at an
     /// instance's output, or at a sink.
-    fn place(&mut self, end: &End, is_sent: bool) -> Option<Place> {
-        let name = end.name.text.clone();
-        let port = end.port.as_ref().map(|port| port.text.clone());
-        if name == IN || name == OUT {
+    fn place(&mut self, end: &TestEnd, is_sent: bool) -> Option<Place> {
+        let first = end.names.first()?;
+        if first.text == IN || first.text == OUT {
             return self.own_port(end, is_sent);
         }
-        if let Some(group) = self.graph.groups.iter().find(|group| group.name == name) {
-            return self.group_port(end, group, is_sent);
+        let count = end.names.len();
+        // A port of a nested graph precedes an instance of the same name inside it.
+        for prefix in [count - 1, count] {
+            let (name, port) = (end.first(prefix), end.names.get(prefix));
+            let mut groups = self.graph.groups.iter();
+            let group = groups.find(|group| group.name == name);
+            if let Some(place) = group.and_then(|it| self.group_port(it, port, is_sent)) {
+                return Some(place);
+            }
         }
-        let Some(node) = self.graph.nodes.iter().position(|node| node.name == name) else {
-            self.report_unknown(end.name.span, &name);
-            return None;
-        };
+        for prefix in [count, count - 1] {
+            let (name, port) = (end.first(prefix), end.names.get(prefix));
+            let mut nodes = self.graph.nodes.iter();
+            if let Some(node) = nodes.position(|node| node.name == name) {
+                return self.node_port(node, port, is_sent);
+            }
+        }
+        self.report_no_place(end, is_sent);
+        None
+    }
+
+    /// Reports that an end names neither an instance nor a port.
+    fn report_no_place(&mut self, end: &TestEnd, is_sent: bool) {
+        if self.is_broken {
+            return;
+        }
+        let count = end.names.len();
+        for prefix in [count, count - 1] {
+            let name = end.first(prefix);
+            let mut groups = self.graph.groups.iter();
+            let Some(group) = groups.find(|group| group.name == name) else {
+                continue;
+            };
+            let default = if is_sent { IN } else { OUT };
+            let port = end.names.get(prefix);
+            let span = port.map_or(end.span(), |port| port.span);
+            let port = port.map_or(default, |port| port.text.as_str());
+            let message = format!("`{name}` has no port `{port}`");
+            let mut error = Diagnostic::error(span, message);
+            let ports = group.inputs.iter().chain(&group.outputs);
+            let ports = ports.map(|boundary| boundary.port.as_str());
+            let inside = self.graph.nodes[group.nodes.clone()].iter();
+            let inside = inside.filter_map(|node| node.name[name.len()..].strip_prefix('.'));
+            error.help = suggest::help(port, ports.chain(inside));
+            self.checker.report(error);
+            return;
+        }
+        // Without a nested graph, only the last of two names is that of a port.
+        let is_port = |count: usize| count == 2 && self.graph.groups.is_empty();
+        let count = if is_port(count) { 1 } else { count };
+        let span = end.names[0].span.to(end.names[count - 1].span);
+        self.report_unknown(span, &end.first(count));
+    }
+
+    /// Returns a port of an instance. Without a name, it is the one that a test most likely means.
+    fn node_port(&mut self, node: usize, named: Option<&Name>, is_sent: bool) -> Option<Place> {
+        let name = self.graph.nodes[node].name.clone();
+        let port = named.map(|port| port.text.clone());
         let signature = self.checker.signature(&self.graph.nodes[node].module);
         let is_input = match (&port, signature) {
             (Some(port), Some(signature)) => {
@@ -228,7 +275,7 @@ impl Cases<'_, '_> {
                     signature.output(port).is_some(),
                 );
                 if !is_input && !is_output {
-                    let at = end.port.as_ref().map_or(end.span(), |port| port.span);
+                    let at = named.map_or(Span::default(), |port| port.span);
                     let known = signature.inputs.iter().chain(&signature.outputs);
                     let mut error = Diagnostic::error(at, format!("`{name}` has no port `{port}`"));
                     error.help = suggest::help(port, known.map(|port| port.name.as_str()));
@@ -260,10 +307,10 @@ impl Cases<'_, '_> {
         })
     }
 
-    /// Resolves a port of a graph inside the graph.
-    fn group_port(&mut self, end: &End, group: &Group, is_sent: bool) -> Option<Place> {
+    /// Returns a port of a graph inside the graph, if it has the port.
+    fn group_port(&self, group: &Group, named: Option<&Name>, is_sent: bool) -> Option<Place> {
         let default = if is_sent { IN } else { OUT };
-        let port = end.port.as_ref().map_or(default, |port| port.text.as_str());
+        let port = named.map_or(default, |port| port.text.as_str());
         let find = |boundaries: &[Boundary]| {
             let boundary = boundaries.iter().find(|boundary| boundary.port == port)?;
             Some(boundary.inner.clone())
@@ -273,25 +320,21 @@ impl Cases<'_, '_> {
             let (node, port) = (node(&inner), inner.port);
             return Some(Place::Input { node, port });
         }
-        if let Some(inner) = find(&group.outputs) {
-            let (node, port) = (node(&inner), inner.port);
-            return Some(Place::Output { node, port });
-        }
-        let span = end.port.as_ref().map_or(end.span(), |port| port.span);
-        let message = format!("`{}` has no port `{port}`", group.name);
-        let mut error = Diagnostic::error(span, message);
-        let known = group.inputs.iter().chain(&group.outputs);
-        error.help = suggest::help(port, known.map(|boundary| boundary.port.as_str()));
-        self.checker.report(error);
-        None
+        let inner = find(&group.outputs)?;
+        let (node, port) = (node(&inner), inner.port);
+        Some(Place::Output { node, port })
     }
 
-    fn own_port(&mut self, end: &End, is_sent: bool) -> Option<Place> {
-        let is_in = end.name.text == IN;
-        let port = end
-            .port
-            .as_ref()
-            .map_or(end.name.text.as_str(), |port| port.text.as_str());
+    fn own_port(&mut self, end: &TestEnd, is_sent: bool) -> Option<Place> {
+        let is_in = end.names[0].text == IN;
+        let port = match &*end.names {
+            [own] => own.text.clone(),
+            [_, ports @ ..] => {
+                let ports = ports.iter().map(|port| port.text.as_str());
+                ports.collect::<Vec<_>>().join(".")
+            }
+            [] => return None,
+        };
         if is_in != is_sent {
             let message = match is_sent {
                 true => "items cannot be sent to `out`",
@@ -311,8 +354,8 @@ impl Cases<'_, '_> {
             return None;
         }
         Some(match is_in {
-            true => Place::GraphInput(port.to_owned()),
-            false => Place::GraphOutput(port.to_owned()),
+            true => Place::GraphInput(port),
+            false => Place::GraphOutput(port),
         })
     }
 }

@@ -4,7 +4,7 @@ use super::{Parse, Parser};
 use crate::expr::Expr;
 use crate::suggest;
 use crate::token::{Punct, TokenKind};
-use crate::tree::{TestCase, TestStep};
+use crate::tree::{End, Name, TestCase, TestEnd, TestStep};
 
 /// The words that follow a value or begin a step.
 pub(super) const WORDS: &[&str] = &[
@@ -65,7 +65,7 @@ impl Parser<'_> {
         match word {
             "replace" => {
                 self.at += 1;
-                let name = self.end("the name of an instance")?;
+                let name = self.test_end("the name of an instance")?;
                 self.expect_word("with")?;
                 let module = self.path("the path of a module")?;
                 let (types, args) = (self.types()?, self.args()?);
@@ -78,7 +78,7 @@ impl Parser<'_> {
             }
             "send" => {
                 self.at += 1;
-                let to = self.end("an instance or `in`")?;
+                let to = self.test_end("an instance or `in`")?;
                 let values = self.values()?;
                 Ok(TestStep::Send { to, values })
             }
@@ -109,9 +109,9 @@ impl Parser<'_> {
     fn expectation(&mut self) -> Parse<TestStep> {
         let (at, values) = if self.eat_word("nothing") {
             self.expect_word("at")?;
-            (self.end("an instance or `out`")?, Vec::new())
+            (self.test_end("an instance or `out`")?, Vec::new())
         } else {
-            let at = self.end("an instance or `out`")?;
+            let at = self.test_end("an instance or `out`")?;
             (at, self.values()?)
         };
         let within = match self.eat_word("within") {
@@ -119,6 +119,16 @@ impl Parser<'_> {
             false => None,
         };
         Ok(TestStep::Expect { at, values, within })
+    }
+
+    /// Reads an instance or a port, which can be inside nested graphs.
+    fn test_end(&mut self, what: &str) -> Parse<TestEnd> {
+        let End { name, port } = self.end(what)?;
+        let mut names: Vec<Name> = [name].into_iter().chain(port).collect();
+        while names.len() > 1 && self.eat(Punct::Dot) {
+            names.push(self.any_name("the name of an instance or a port")?);
+        }
+        Ok(TestEnd { names })
     }
 
     fn values(&mut self) -> Parse<Vec<Expr>> {

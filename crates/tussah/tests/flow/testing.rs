@@ -358,6 +358,26 @@ fn a_test_may_leave_out_ports_of_its_graph() {
     assert_eq!(run(&format!("{TWO}{test}")), "");
 }
 
+/// A graph inside a graph inside a graph.
+const NESTED: &str = "use Divide, Wait
+    graph Inner() { divide = Divide() in -> divide -> out }
+    graph Middle() { i = Inner() later = Wait(5 ms) in -> i -> later -> out }
+    graph Outer() { m = Middle() in -> m -> out }
+";
+
+#[test]
+fn a_test_reaches_the_instances_inside_nested_graphs() {
+    for steps in [
+        "replace m.i.divide with Wait(1 ms) send in 4 expect out 4 within 6 ms",
+        "send m.i.divide 4 expect m.i.divide 25 expect out 25 within 5 ms",
+        "send m.i 4 expect m.i 25 expect m.later 25 within 5 ms",
+        "send in 4 expect m.later.run 25 expect nothing at m.i.divide.bad",
+    ] {
+        let text = format!("{NESTED}test \"one\" of Outer() {{ {steps} }}");
+        assert_eq!(run(&text), "", "{steps}");
+    }
+}
+
 #[test]
 fn a_step_names_an_instance_that_the_parameters_leave_out() {
     let graph = "use Divide
