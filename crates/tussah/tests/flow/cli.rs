@@ -88,3 +88,24 @@ fn an_init_that_panics_fails_run_and_its_test() {
         "{stderr}"
     );
 }
+
+#[test]
+fn commands_go_on_after_a_file_that_they_cannot_read() {
+    let directory = graph("use Timer graph G() { t = Timer(1 ms 1) }");
+    let formatted = directory.path().join("other.weave");
+    std::fs::write(&formatted, "graph   A() {}").expect("a file");
+    let files = ["none.weave", "graph.weave", "neither.weave", "other.weave"];
+    for command in ["check", "fmt", "test"] {
+        let arguments: Vec<&str> = [command].into_iter().chain(files).collect();
+        let (code, _, stderr) = graph_command(directory.path(), &arguments);
+        assert_eq!(code, 2, "{stderr}");
+        for expected in ["none.weave", "neither.weave"] {
+            let expected = format!("error: cannot read {expected}");
+            assert!(stderr.contains(&expected), "{command}: {stderr}");
+        }
+        let expected = " --> graph.weave:1:38";
+        assert!(stderr.contains(expected), "{command}: {stderr}");
+    }
+    let text = std::fs::read_to_string(&formatted).expect("a file");
+    assert_eq!(text, "graph A() {\n}\n");
+}

@@ -9,7 +9,7 @@ use tussah_weave::Diagnostic;
 
 use super::Program;
 use super::manifest::{Manifest, unknown};
-use super::source::{Source, fail, print, print_error};
+use super::source::{Source, WRONG, fail, print, print_error};
 
 /// Check Weave graphs, and print all errors.
 ///
@@ -29,14 +29,18 @@ pub struct CheckArguments {
 
 impl CheckArguments {
     pub(super) fn run(&self, program: &Program) -> ExitCode {
-        let mut has_errors = false;
+        let (mut has_errors, mut is_unread) = (false, false);
         for path in &self.files {
-            let loaded = Source::read(path).and_then(|source| {
-                let modules = self.manifest.load(program, &source)?;
-                Ok((source, modules))
-            });
-            let (source, modules) = match loaded {
-                Ok(loaded) => loaded,
+            let source = match Source::read(path) {
+                Ok(source) => source,
+                Err(error) => {
+                    fail(&error);
+                    is_unread = true;
+                    continue;
+                }
+            };
+            let modules = match self.manifest.load(program, &source) {
+                Ok(modules) => modules,
                 Err(error) => return fail(&error),
             };
             if modules.is_open && !self.json {
@@ -56,7 +60,10 @@ impl CheckArguments {
                 print_error(&source.render(&diagnostics));
             }
         }
-        ExitCode::from(u8::from(has_errors))
+        ExitCode::from(match is_unread {
+            true => WRONG,
+            false => u8::from(has_errors),
+        })
     }
 }
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use tussah_weave::format;
 
-use super::source::{fail, print, print_error, read, render, write};
+use super::source::{WRONG, fail, print, print_error, read, render, write};
 
 /// Format Weave graphs.
 #[derive(Args)]
@@ -21,14 +21,20 @@ pub struct FmtArguments {
 
 impl FmtArguments {
     pub(super) fn run(&self) -> ExitCode {
-        let mut is_clean = true;
+        let (mut is_clean, mut has_failed) = (true, false);
         for path in &self.files {
             match self.format(path) {
                 Ok(is_formatted) => is_clean &= is_formatted,
-                Err(error) => return fail(&error),
+                Err(error) => {
+                    fail(&error);
+                    has_failed = true;
+                }
             }
         }
-        ExitCode::from(u8::from(!is_clean))
+        ExitCode::from(match has_failed {
+            true => WRONG,
+            false => u8::from(!is_clean),
+        })
     }
 
     /// Formats a file, or only checks it. Returns whether the file is formatted afterwards.

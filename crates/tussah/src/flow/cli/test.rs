@@ -27,11 +27,15 @@ pub struct TestArguments {
 
 impl TestArguments {
     pub(super) fn run(&self, program: &Program) -> ExitCode {
-        let mut has_failed = false;
+        let (mut has_failed, mut is_wrong) = (false, false);
         for path in &self.files {
             let source = match Source::read(path) {
                 Ok(source) => source,
-                Err(error) => return fail(&error),
+                Err(error) => {
+                    fail(&error);
+                    is_wrong = true;
+                    continue;
+                }
             };
             match run_tests_of(&source, &program.modules) {
                 Ok(Report { lines, failures }) => {
@@ -44,11 +48,14 @@ impl TestArguments {
                 Err(errors) => {
                     print_error(&errors);
                     print_error(&foreign(program, &source, "test"));
-                    return ExitCode::from(WRONG);
+                    is_wrong = true;
                 }
             }
         }
-        ExitCode::from(u8::from(has_failed))
+        ExitCode::from(match is_wrong {
+            true => WRONG,
+            false => u8::from(has_failed),
+        })
     }
 }
 
