@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::scope::{Content, Entity, Place, Scope};
+use super::scope::{Branches, Content, Entity, Place, Scope, are_exclusive};
 use super::values::Params;
 use super::{Checker, copies, cycles, fused, ports, unify};
 use crate::diagnostic::Diagnostic;
@@ -29,6 +29,8 @@ pub(super) struct Builder<'c, 'a> {
     pub(super) params: Params,
     pub(super) scope: Scope,
     pub(super) graph: Graph,
+    /// The branches of the graph's own limits, which are its last ones.
+    limit_branches: Vec<Branches>,
     /// The number of `if`s so far.
     choices: usize,
     /// True if errors make missing edges and unused names likely.
@@ -69,6 +71,7 @@ pub(super) fn graph(
         },
         scope: Scope::default(),
         graph: empty(definition),
+        limit_branches: Vec::new(),
         choices: 0,
         is_broken: definition.is_broken,
         has_lost_limit: definition.has_lost_limit,
@@ -314,7 +317,7 @@ impl Builder<'_, '_> {
                         continue;
                     }
                 };
-                self.refuse_overlap(name.span, &name.text, &of_name, &nodes);
+                self.refuse_overlap(name, &of_name, &nodes, place);
                 self.refuse_sources(name.span, &of_name);
                 nodes.extend(of_name);
             }
@@ -324,6 +327,7 @@ impl Builder<'_, '_> {
         }
         nodes.sort_unstable();
         nodes.dedup();
+        self.limit_branches.push(place.branches.clone());
         self.graph.limits.push(Limit {
             count: rule.count.clone(),
             nodes,
@@ -332,8 +336,10 @@ impl Builder<'_, '_> {
         });
     }
 
-    /// Reports nodes that are in another limit, or twice in this limit.
-    fn refuse_overlap(&mut self, span: Span, name: &str, nodes: &[usize], so_far: &[usize]) {
+    /// Reports nodes that are in another limit, or twice in this limit. Limits in different
+    /// branches of an `if` never apply together.
+    fn refuse_overlap(&mut self, name: &Name, nodes: &[usize], so_far: &[usize], place: &Place) {
+        let (span, name) = (name.span, &name.text);
         let is_in = |set: &[usize]| nodes.iter().any(|node| set.contains(node));
         if is_in(so_far) {
             self.report(Diagnostic::error(
@@ -342,8 +348,16 @@ impl Builder<'_, '_> {
             ));
             return;
         }
-        let other = self.graph.limits.iter().find(|limit| is_in(&limit.nodes));
-        if let Some(other) = other.map(|limit| limit.span) {
+        let limits = &self.graph.limits;
+        let nested = limits.len() - self.limit_branches.len();
+        let branches =
+            std::iter::repeat_n(None, nested).chain(self.limit_branches.iter().map(Some));
+        let mut limits = limits.iter().zip(branches);
+        let other = limits.find(|(limit, branches)| {
+            let is_exclusive = branches.is_some_and(|it| are_exclusive(it, &place.branches));
+            !is_exclusive && is_in(&limit.nodes)
+        });
+        if let Some(other) = other.map(|(limit, _)| limit.span) {
             let message = format!("`{name}` is in two limits");
             let error = Diagnostic::error(span, message).other(other, "the other limit");
             self.report(error.help("an instance can be in one limit only"));

@@ -340,3 +340,20 @@ test \"a type that is written\" of Part() {
     assert_eq!(types(0), [["Record"], ["Line"]]);
     assert_eq!([types(1), types(2)], [[["Record"]], [["Record"]]]);
 }
+
+#[test]
+fn limits_in_different_branches_may_contain_the_same_instances() {
+    let checked = checked(
+        "use flow::{Source, Sink, Log}
+        graph G(few: flag) {
+          a = Source<Line>() log = Log() b = Sink()
+          a -> log -> b
+          if few { limit 5 in { log } } else { limit 500 in { log, b } }
+        }",
+    );
+    for (few, expected) in [(true, 5), (false, 500)] {
+        let plan = plan(&checked.graphs[0], &[("few", Value::Flag(few))]);
+        let counts: Vec<u64> = plan.limits.iter().map(|limit| limit.count).collect();
+        assert_eq!(counts, [expected]);
+    }
+}
