@@ -50,6 +50,7 @@ pub fn check(file: &File, modules: Option<&Modules>) -> Checked {
         imports: HashMap::new(),
         definitions: HashMap::new(),
         reported: HashSet::new(),
+        broken: HashSet::new(),
         copied: 0,
         is_too_large: false,
         diagnostics: Vec::new(),
@@ -60,6 +61,8 @@ pub fn check(file: &File, modules: Option<&Modules>) -> Checked {
     for index in checker.order(file) {
         let (graph, is_broken) = build::graph(&mut checker, &file.graphs[index], &built);
         broken.extend(is_broken.then_some(index));
+        let name = &file.graphs[index].name.text;
+        checker.broken.extend(is_broken.then(|| name.clone()));
         built.insert(index, graph);
     }
     broken.extend((0..file.graphs.len()).filter(|index| !built.contains_key(index)));
@@ -94,6 +97,8 @@ struct Checker<'a> {
     imports: HashMap<&'a str, Import<'a>>,
     /// The graphs by name.
     definitions: HashMap<&'a str, usize>,
+    /// The names of the graphs that may lack some parts because of errors.
+    broken: HashSet<String>,
     /// The positions of the errors so far.
     reported: HashSet<Span>,
     /// The size of all copies of graphs inside other graphs.

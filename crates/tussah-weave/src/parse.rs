@@ -8,13 +8,17 @@ use crate::lex::{self, lex};
 use crate::suggest;
 use crate::token::{Punct, Span, Token, TokenKind};
 use crate::tree::{Definition, File, Name, Path};
-use crate::unit;
-use crate::value::Value;
 
+pub(crate) use self::constant::constant;
+#[cfg(test)]
+pub(crate) use self::constant::expression;
+
+mod constant;
 mod expr;
 mod graph;
 mod habits;
 mod import;
+mod name;
 mod statement;
 mod test;
 
@@ -61,21 +65,6 @@ pub fn parse_tokens(tokens: &[Token], end: Span) -> Parsed {
     Parsed { file, diagnostics }
 }
 
-/// Parses an expression without parameters, and evaluates it.
-pub(crate) fn constant(text: &str) -> Option<Value> {
-    expression(text)?.eval(&|_| None).ok()
-}
-
-/// Parses an expression.
-pub(crate) fn expression(text: &str) -> Option<crate::Expr> {
-    let lexed = lex(text);
-    let mut parser = Parser::new(&lexed.tokens, Span::default());
-    let expr = parser.expr().ok()?;
-    let is_whole = parser.peek().is_none();
-    let is_valid = lexed.diagnostics.is_empty() && parser.diagnostics.is_empty();
-    (is_whole && is_valid).then_some(expr)
-}
-
 /// The words that cannot be names of instances or parameters.
 pub(crate) const KEYWORDS: &[&str] = &[
     "use", "graph", "test", "if", "else", "in", "out", "shed", "limit", "fuse", "via", "after",
@@ -100,10 +89,15 @@ struct Parser<'a> {
     operators: usize,
     /// The instances of the current graph whose statements did not parse.
     lost: Vec<Name>,
+    /// The words that cannot be names, but are those of an instance or a parameter. Each of them is
+    /// reported where it is defined.
+    refused: BTreeSet<&'a str>,
     /// True if a limit of the current graph did not parse.
     has_lost_limit: bool,
     /// The graphs that are defined inside another.
     inner: Vec<Definition>,
+    /// The reason why a number has no value, such as `is too large`.
+    wrong_value: Option<String>,
     /// True if a semicolon is reported.
     has_semicolon: bool,
     diagnostics: Vec<Diagnostic>,
@@ -144,8 +138,10 @@ impl<'a> Parser<'a> {
             is_lost: false,
             operators: 0,
             lost: Vec::new(),
+            refused: BTreeSet::new(),
             has_lost_limit: false,
             inner: Vec::new(),
+            wrong_value: None,
             has_semicolon: false,
             diagnostics: Vec::new(),
             layout: Layout::default(),
@@ -255,21 +251,6 @@ impl<'a> Parser<'a> {
             text: word.to_owned(),
             span,
         })
-    }
-
-    /// Reads the name of an instance, a parameter or a graph.
-    fn name(&mut self, what: &str) -> Parse<Name> {
-        let name = self.any_name(what)?;
-        let (is_keyword, is_unit) = (
-            KEYWORDS.contains(&name.text.as_str()),
-            unit::find(&name.text).is_some(),
-        );
-        if is_keyword || is_unit {
-            let role = if is_unit { "a unit" } else { "a keyword" };
-            let message = format!("`{}` is {role} and cannot be a name", name.text);
-            return Err(self.report(Diagnostic::error(name.span, message)));
-        }
-        Ok(name)
     }
 
     fn path(&mut self, what: &str) -> Parse<Path> {

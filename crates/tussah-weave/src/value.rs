@@ -187,9 +187,15 @@ impl Value {
             },
             (value @ Self::Rust(_), Kind::Rust(_)) => Ok(value),
             (value, kind) if value.kind() == *kind => Ok(value),
-            (value, kind) => Err(ValueError {
-                message: format!("{value} is a {}, expected a {kind}", value.kind()),
-            }),
+            (value, kind) => {
+                let shown = match value {
+                    // Without a point, it would be a count.
+                    Self::Number(number) if number.fract() == 0.0 => format!("{number:.1}"),
+                    _ => value.to_string(),
+                };
+                let message = format!("{shown} is a {}, expected a {kind}", value.kind());
+                Err(ValueError { message })
+            }
         }
     }
 
@@ -234,13 +240,19 @@ impl Value {
             Kind::Path | Kind::Address => Self::Text(text.to_owned()).convert(kind),
             Kind::Rust(ty) => Err(error(format!("a {ty} cannot be given as text"))),
             _ => {
-                let found = crate::parse::constant(text).ok_or_else(|| {
+                let found = crate::parse::constant(text).map_err(|why| {
                     let example = kind.example().unwrap_or_default();
-                    error(format!(
-                        "{text:?} is not a {kind}, expected for example {example}"
-                    ))
+                    error(match why.as_str() {
+                        "" => format!("{text:?} is not a {kind}, expected for example {example}"),
+                        why => format!("{} {why}", text.trim()),
+                    })
                 })?;
-                found.convert(kind)
+                let found_kind = found.kind();
+                // The value may have been written in another form.
+                found.convert(kind).map_err(|_| {
+                    let text = text.trim();
+                    error(format!("{text} is a {found_kind}, expected a {kind}"))
+                })
             }
         }
     }
@@ -319,6 +331,15 @@ mod tests {
         check("1.5 GiB", Kind::Size, "1536 MiB");
         check("90s", Kind::Duration, "90 s");
         check("3", Kind::Number, "3");
+        check("2.0", Kind::Count, "2.0 is a number, expected a count");
+        check("-1", Kind::Count, "-1 is a number, expected a count");
+        check("99999999TiB", Kind::Size, "99999999TiB is too large");
+        check(
+            "18446744073709551616",
+            Kind::Count,
+            "18446744073709551616 is too large",
+        );
+        check("0.5 B", Kind::Size, "0.5 B is not a whole number of bytes");
         check("10 k/s", Kind::Rate, "10000/s");
         check(
             "x",

@@ -175,6 +175,11 @@ impl Builder<'_, '_> {
         if !ports.is_empty() {
             return Some(ports);
         }
+        // The port may be that of an edge that has an error inside the graph.
+        if self.checker.broken.contains(&inner.graph) {
+            self.is_broken = true;
+            return None;
+        }
         let names = || boundaries.iter().map(|boundary| boundary.port.as_str());
         let span = end.port.as_ref().map_or(end.name.span, |port| port.span);
         let message = format!("`{}` has no {kind} `{port}`", end.name.text);

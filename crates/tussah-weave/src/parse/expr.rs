@@ -99,6 +99,7 @@ impl Parser<'_> {
             Some(TokenKind::Name(name)) => match name.as_str() {
                 "true" => ExprKind::Value(Value::Flag(true)),
                 "false" => ExprKind::Value(Value::Flag(false)),
+                name if self.refused.contains(name) => ExprKind::Param(name.to_owned()),
                 name if name != "workers" && KEYWORDS.contains(&name) => {
                     return Err(self.expected("a value"));
                 }
@@ -143,7 +144,13 @@ impl Parser<'_> {
         let span = self.since(start);
         match value {
             Ok(value) => Ok(Expr::value(value, span)),
-            Err(message) => Err(self.report(Diagnostic::error(span, message))),
+            Err(message) => {
+                let named = format!("`{number}` ");
+                let rest = message.strip_prefix(&named);
+                let rest = rest.or_else(|| message.strip_prefix("this "));
+                self.wrong_value = rest.map(str::to_owned);
+                Err(self.report(Diagnostic::error(span, message)))
+            }
         }
     }
 

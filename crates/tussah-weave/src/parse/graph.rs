@@ -88,7 +88,10 @@ impl Parser<'_> {
 
     fn param(&mut self) -> Parse<Param> {
         let doc = self.docs();
-        let name = self.name("the name of a parameter")?;
+        let name = match self.is_punct(1, Punct::Colon) {
+            true => self.new_name("the name of a parameter")?,
+            false => self.name("the name of a parameter")?,
+        };
         if !self.eat(Punct::Colon) {
             return Err(self.expected(&format!("`:` and the type of `{}`", name.text)));
         }

@@ -62,7 +62,7 @@ impl Parser<'_> {
     }
 
     fn instance(&mut self, doc: String, start: Span) -> Parse<Instance> {
-        let name = self.name("the name of an instance")?;
+        let name = self.new_name("the name of an instance")?;
         let assign = self.expect(Punct::Assign)?;
         if self.is_punct(0, Punct::Greater) {
             let span = assign.to(self.span());
