@@ -24,8 +24,8 @@
 //!
 //! Write values as in Weave, but without quotes on the command line and in the environment. The
 //! option of a flag needs no value. Underscores at the beginning of a name remain underscores in
-//! the option: `--_at-once`. A parameter with the name `graph`, `params`, `workers`, `control` or
-//! `help` has no command-line option.
+//! the option: `--_at-once`. A parameter with the name `params`, `control` or `help` has no
+//! command-line option.
 //!
 //! `run` reports all values that do not have the type of their parameter. If there are none, it
 //! reports all arguments that a module does not accept. In both cases, no instance is created.

@@ -109,3 +109,22 @@ fn commands_go_on_after_a_file_that_they_cannot_read() {
     let text = std::fs::read_to_string(&formatted).expect("a file");
     assert_eq!(text, "graph A() {\n}\n");
 }
+
+#[test]
+fn run_quotes_wrong_values_and_asks_for_missing_ones() {
+    let text = "use Timer, Logger
+        graph G(help: count, n: count, room: size) {
+          t = Timer(1 ms, n) l = Logger() t -> l
+        }";
+    let arguments = ["run", "graph.weave", "--n", "2.0", "--room", "99999999TiB"];
+    let (code, _, stderr) = graph_command(graph(text).path(), &arguments);
+    assert_eq!(code, 2, "{stderr}");
+    for expected in [
+        "error: `help: count` is missing, and has no option: give it in the environment (G_HELP), \
+         or in a file of --params\n",
+        "error: --n: 2.0 is a number, expected a count, for example 10 or 2 k\n",
+        "error: --room: 99999999TiB is too large\n",
+    ] {
+        assert!(stderr.contains(expected), "{stderr}");
+    }
+}

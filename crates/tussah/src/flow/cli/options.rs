@@ -10,7 +10,7 @@ use tussah_weave::{Graph, Kind, Param};
 use super::values::{option, variable};
 
 /// The common options of all graphs. A parameter with one of these names has no option.
-const OWN: &[&str] = &["graph", "params", "workers", "control", "help"];
+pub(super) const OWN: &[&str] = &["graph", "params", "workers", "control", "help"];
 
 /// The maximum number of workers of a runtime.
 const WORKERS_MAX: i64 = 1024;

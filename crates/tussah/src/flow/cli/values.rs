@@ -6,6 +6,8 @@ use std::ffi::OsString;
 use toml::de::{DeTable, DeValue};
 use tussah_weave::{Graph, Kind, Param, Value};
 
+use super::options::OWN;
+
 /// The places that a value can come from. All values are text.
 pub(super) struct Given<'a> {
     pub(super) options: BTreeMap<String, String>,
@@ -91,6 +93,11 @@ fn value(graph: &Graph, param: &Param, given: &Given<'_>) -> Result<Option<Value
         return Err(format!(
             "only a program can give `{name}` its value, a {ty}"
         ));
+    } else if OWN.contains(&name.as_str()) {
+        return Err(format!(
+            "`{name}: {kind}` is missing, and has no option: give it in the environment \
+             ({variable}), or in a file of --params"
+        ));
     } else {
         return Err(format!(
             "{option} <{kind}> is missing: give it on the command line, in the environment \
@@ -100,7 +107,7 @@ fn value(graph: &Graph, param: &Param, given: &Given<'_>) -> Result<Option<Value
     let value = Value::parse(&text, kind).map_err(|error| {
         let error = error.to_string();
         match kind.example() {
-            Some(example) if !error.contains(example) => {
+            Some(example) if error.contains("expected") && !error.contains(example) => {
                 format!("{place}: {error}, for example {example}")
             }
             _ => format!("{place}: {error}"),
