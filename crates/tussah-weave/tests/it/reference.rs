@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use tussah_weave::{Diagnostic, Type, format, parse};
 
 use crate::ebnf::{Classes, Generator, Grammar};
+use crate::good::checked;
 
 const PAGE: &str = include_str!("../../../../docs/weave.md");
 
@@ -174,6 +175,16 @@ fn report(failures: &[String]) {
     shortest.truncate(8);
     let (count, shortest) = (failures.len(), shortest.join("\n"));
     assert!(failures.is_empty(), "{count} failures:\n{shortest}");
+}
+
+#[test]
+fn the_example_of_graphs_inside_graphs_is_right() {
+    let section = between("## Graphs inside graphs\n", "## Values");
+    let start = section.find("```text\n").expect("an example") + "```text\n".len();
+    let text = &section[start..];
+    let text = &text[..text.find("```").expect("the end of the example")];
+    checked(text);
+    assert_eq!(format(text).as_deref(), Ok(text));
 }
 
 /// The number of sentences that each test tries.
