@@ -39,6 +39,8 @@ pub struct Running {
     pub(super) failures: Mutex<Vec<GraphError>>,
     pub(super) tickers: Mutex<Vec<JoinHandle<()>>>,
     pub(super) keepers: Arc<Keepers>,
+    /// The names of the instances that block their OS threads.
+    pub(super) blocking: Vec<String>,
 }
 
 impl Running {

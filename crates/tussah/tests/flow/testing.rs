@@ -70,6 +70,18 @@ impl Socket {
     fn run(&self, _number: u64) {}
 }
 
+/// Doubles numbers on an OS thread, and takes its time.
+#[derive(Default)]
+struct Blocks;
+
+#[module(blocking)]
+impl Blocks {
+    fn run(&self, number: u64, out: &impl Out<u64>, _bad: Option<&impl Out<String>>) {
+        (0..100).for_each(|_| std::thread::yield_now());
+        out.send(2 * number);
+    }
+}
+
 /// An item that has no text.
 struct Opaque;
 
@@ -131,7 +143,7 @@ impl Text {
 /// Runs one test, and returns the message if it fails.
 fn test(head: &str, steps: &str) -> String {
     run(&format!(
-        "use Text, Delay, Logger, FaultInjector {GRAPHS}test \"one\" of {head} {{\n{steps}\n}}\n"
+        "use Text, Blocks, Delay, Logger, FaultInjector {GRAPHS}test \"one\" of {head} {{\n{steps}\n}}\n"
     ))
 }
 
@@ -145,6 +157,7 @@ fn run(text: &str) -> String {
         .with::<Hide>("Hide")
         .with::<Drop>("Drop")
         .with::<Text>("Text")
+        .with::<Blocks>("Blocks")
         .and(modules::generic::<u64>())
         .and(modules::generic::<String>());
     let file = tempfile::Builder::new().suffix(".weave").tempfile();
@@ -201,6 +214,25 @@ fn time_is_virtual_and_exact() {
         "Quotients()",
         "send numbers 1\nexpect socket 100 within 4 ms",
         "items are missing at `socket`\n  --> f.weave:27:8",
+    );
+}
+
+#[test]
+fn nothing_is_expected_until_blocking_modules_are_idle() {
+    let steps = "replace later with Blocks()\nsend numbers 4\nexpect nothing at socket";
+    fails("Quotients()", steps, "items have arrived at `socket`");
+    let (two, send) = (
+        "replace divide with Blocks()\nreplace later with Blocks()",
+        "send numbers 4",
+    );
+    fails(
+        "Quotients()",
+        &format!("{two}\n{send}\nexpect nothing at socket within 1 ms"),
+        "items have arrived at `socket`",
+    );
+    passes(
+        "Quotients()",
+        &format!("{two}\n{send}\nexpect socket 16\nexpect nothing at socket within 1 ms"),
     );
 }
 

@@ -153,6 +153,32 @@ impl Stage {
         Ok(())
     }
 
+    /// Waits until the OS threads of blocking modules have nothing to do, and nothing that they
+    /// have sent is in transit. If a thread waits for virtual time to pass, this wait ends after
+    /// [`LATE_ATTEMPTS`].
+    async fn rest(&self) {
+        let (mut last, mut attempts) = (None, 0);
+        while !self.running.blocking.is_empty() && attempts < LATE_ATTEMPTS {
+            self.settle().await;
+            let stats = self.running.network().stats();
+            let blocks = |name: &str| self.running.blocking.iter().any(|it| it == name);
+            let is_busy = stats
+                .iter()
+                .any(|stats| blocks(&stats.name) && (stats.queue_len > 0 || stats.in_service > 0));
+            // A module that is idle again may have passed an item to another blocking module.
+            let arrived: u64 = stats.iter().map(|stats| stats.arrived).sum();
+            match is_busy {
+                true => {
+                    std::thread::sleep(Duration::from_millis(10));
+                    attempts += 1;
+                    last = None;
+                }
+                false if last == Some(arrived) => return,
+                false => last = Some(arrived),
+            }
+        }
+    }
+
     /// Advances the time in steps, until a condition holds.
     async fn advance(&self, time: Duration, is_enough: impl Fn() -> bool) {
         let step = (time / 1000).max(STEP_MIN);
@@ -180,7 +206,13 @@ impl Stage {
             let got = log.lock();
             got.len() >= wanted.len().max(1) || is_wrong(&got)
         };
+        if wanted.is_empty() {
+            self.rest().await;
+        }
         self.advance(within, is_decided).await;
+        if wanted.is_empty() {
+            self.rest().await;
+        }
         let mut attempts = 0;
         while !wanted.is_empty() && !is_decided() && attempts < LATE_ATTEMPTS {
             std::thread::sleep(Duration::from_millis(10));

@@ -45,6 +45,7 @@ impl Graph {
             failures: Mutex::default(),
             tickers: Mutex::default(),
             keepers: Arc::default(),
+            blocking: Vec::new(),
         };
         let started = catch_unwind(AssertUnwindSafe(|| self.start_in(&mut running)));
         if !matches!(started, Ok(Ok(()))) {
@@ -99,6 +100,7 @@ impl Graph {
         }
         let instances = self.instances.iter();
         running.outputs = instances.map(|it| it.instance.ports()).collect();
+        running.blocking = self.blocking();
         for (name, ports) in &mut running.ports {
             let limit = self.place(name).ok().and_then(|it| self.limit_of(it.start));
             if limit.is_some() {
@@ -132,6 +134,12 @@ impl Graph {
         let tickers = tickers.into_iter().map(|ticker| runtime.spawn(ticker));
         *running.tickers.get_mut() = tickers.collect();
         Ok(())
+    }
+
+    /// Returns the names of the instances that block their OS threads.
+    fn blocking(&self) -> Vec<String> {
+        let blocking = self.instances.iter().filter(|it| it.instance.blocks());
+        blocking.map(|it| it.name.clone()).collect()
     }
 
     /// Reads the arguments, and checks that each port has its required edges, that no call leads to
