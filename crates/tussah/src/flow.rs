@@ -137,6 +137,7 @@ mod tap;
 #[cfg(feature = "cli")]
 mod text;
 mod turns;
+mod unsent;
 mod via;
 mod wake;
 mod way;
@@ -181,6 +182,7 @@ pub mod expansion {
         Argument, Given, ParamSpec, Takes, has_param, missing_arguments, wrong_argument,
     };
     pub use super::describe::Describe;
+    pub use super::dropped::Unhandled;
     pub use super::edge::Entry;
     pub use super::flows::{Flow, Parcel};
     pub use super::install::{Installed, Node};

@@ -110,7 +110,7 @@ impl Module {
                     flow: &__flow::Flow,
                     why: __flow::Reason,
                     outs: &Self::Outs,
-                ) -> ::core::option::Option<Self::Item> {
+                ) -> __flow::Unhandled<Self::Item> {
                     let #pattern = outs;
                     #dropped
                 }
@@ -326,13 +326,13 @@ impl Module {
         self.for_each_item(|port| match port.kind {
             Kind::Input => {
                 let outlet = self.place(&port.end("dropped"));
-                quote!({ #outlet.dropped(item, flow, why); ::core::option::Option::None })
+                quote!(#outlet.dropped(item, flow, why))
             }
             Kind::Wake => {
                 let item = wrap(wakes.expect("this is one"), quote!(item));
-                quote!(::core::option::Option::Some(#item))
+                quote!(__flow::Unhandled::Alarm(#item))
             }
-            _ => quote!(::core::option::Option::None),
+            _ => quote!(__flow::Unhandled::Whole),
         })
     }
 

@@ -106,7 +106,9 @@ impl<I: Send + 'static> Calls<I> {
             // A stage that is closed has left the item in the batch.
             Ok(Err(_)) => {
                 for parcel in batch.drain() {
-                    ends(parcel, Reason::ShutDown);
+                    if let Some(wait) = ends(parcel, Reason::ShutDown) {
+                        wait.await;
+                    }
                 }
             }
             // The sender's item and all else that it sends go on.
@@ -138,15 +140,13 @@ impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Push<T> for To<Calls<I
         }))
     }
 
-    fn offer(&self, flow: Flow, item: T) {
+    fn offer(&self, flow: Flow, item: T) -> bool {
         // A call cannot be made without waiting; the queue of the stage takes the item.
-        self.to
-            .queue
-            .send_or(self.parcel(flow, item), |event, _| drop(event));
+        self.to.queue.try_send(self.parcel(flow, item)).is_ok()
     }
 
-    fn end(&self, flow: Flow, item: T, why: Reason) {
-        (self.ends)(self.parcel(flow, item), why);
+    fn end(&self, flow: Flow, item: T, why: Reason) -> Option<Wait<'static>> {
+        (self.ends)(self.parcel(flow, item), why)
     }
 
     fn callee(&self) -> Option<&dyn Any> {

@@ -71,15 +71,14 @@ impl<T: Send + 'static> Push<T> for Delayed<T> {
         let mut line = shared.line.lock();
         if line.items.len() + usize::from(line.is_sending) >= shared.room {
             drop(line);
-            shared.edge.end(flow, item, Reason::Shed);
-            return None;
+            return shared.edge.end(flow, item, Reason::Shed);
         }
         shared.keepers.delay();
         if shared.keepers.is_halted() {
             drop(line);
-            shared.edge.end(flow, item, Reason::ShutDown);
+            let wait = shared.edge.end(flow, item, Reason::ShutDown);
             shared.keepers.undelay();
-            return None;
+            return wait;
         }
         line.items.push_back((now() + shared.after, flow, item));
         let is_served = replace(&mut line.is_served, true);
@@ -95,13 +94,14 @@ impl<T: Send + 'static> Push<T> for Delayed<T> {
         None
     }
 
-    fn offer(&self, flow: Flow, item: T) {
-        // Nothing waits here.
+    fn offer(&self, flow: Flow, item: T) -> bool {
+        // If the item is shed, its receiver reports a loss itself.
         drop(self.push(flow, item));
+        true
     }
 
-    fn end(&self, flow: Flow, item: T, why: Reason) {
-        self.shared.edge.end(flow, item, why);
+    fn end(&self, flow: Flow, item: T, why: Reason) -> Option<Wait<'static>> {
+        self.shared.edge.end(flow, item, why)
     }
 }
 
@@ -157,7 +157,7 @@ impl<T: Send + 'static> Drop for Serving<T> {
         drop(line);
         let ended = items.len() + usize::from(was_sending);
         for (_, flow, item) in items {
-            self.shared.edge.end(flow, item, Reason::ShutDown);
+            drop(self.shared.edge.end(flow, item, Reason::ShutDown));
         }
         (0..ended).for_each(|_| self.shared.keepers.undelay());
     }

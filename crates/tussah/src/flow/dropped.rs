@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::edge::Wait;
 use super::flows::Flow;
 use super::outlet::Outlet;
 use crate::stage::{Reason, Refusal};
@@ -61,17 +62,30 @@ impl<T: Send + 'static> Outlet<Dropped<T>> {
     }
 
     /// Sends an unhandled item to the `dropped` port.
-    pub fn dropped(&self, item: T, flow: &Flow, reason: Reason) {
+    pub fn dropped<I>(&self, item: T, flow: &Flow, reason: Reason) -> Unhandled<I> {
         if !self.is_connected() {
-            return;
+            return Unhandled::Whole;
         }
         let dropped = Dropped {
             item: Some(item),
             reason,
             flow: flow.clone(),
         };
-        self.offer(flow, dropped);
+        match self.push_later(flow, dropped) {
+            Some(wait) => Unhandled::Waits(wait),
+            None => Unhandled::Whole,
+        }
     }
+}
+
+/// The end of an unhandled item.
+pub enum Unhandled<I> {
+    /// The item has ended.
+    Whole,
+    /// The item waits for room at the receiver of the `dropped` port.
+    Waits(Wait<'static>),
+    /// The item stands for a call to `wake`, which must not be lost.
+    Alarm(I),
 }
 
 /// An item that is being handled. If the call that handles it panics or is dropped, the item goes

@@ -27,8 +27,9 @@ use crate::sync::Limit;
 /// The wait for the room that an item needs.
 pub(crate) type Wait<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
-/// A function for the items of an instance that ended without being handled.
-pub(crate) type Ends<I> = Arc<dyn Fn(Parcel<I>, Reason) + Send + Sync>;
+/// A function for the items of an instance that ended without being handled. Returns a wait if the
+/// receiver of the port `dropped` has no room.
+pub(crate) type Ends<I> = Arc<dyn Fn(Parcel<I>, Reason) -> Option<Wait<'static>> + Send + Sync>;
 
 /// An edge. Its parts are in one cache line, so that a look for taps costs no access to memory.
 #[repr(align(64))]
@@ -83,8 +84,7 @@ impl<T: Send + 'static> Edge<T> {
         if why.can_wait() {
             return self.any.push(flow, item);
         }
-        self.any.end(flow, item, reason(why.refusal()));
-        None
+        self.any.end(flow, item, reason(why.refusal()))
     }
 
     /// Returns the [`Calls`] of the edge, if it is a call.
@@ -98,11 +98,11 @@ impl<T: Send + 'static> Edge<T> {
     }
 
     /// Sends an item as [`Push::offer`] does.
-    pub(crate) fn offer(&self, flow: Flow, item: T) {
+    pub(crate) fn offer(&self, flow: Flow, item: T) -> bool {
         if self.taps.are_any() {
             self.taps.show(&flow, &item);
         }
-        self.any.offer(flow, item);
+        self.any.offer(flow, item)
     }
 
     fn new(direct: Option<Sender<Parcel<Only<T>>>>, any: Arc<dyn Push<T>>) -> Self {
@@ -127,11 +127,13 @@ pub(crate) trait Push<T>: Send + Sync {
     fn push(&self, flow: Flow, item: T) -> Option<Wait<'_>>;
 
     /// Sends an item without waiting. An item without room is dropped, and the receiver counts it
-    /// as refused.
-    fn offer(&self, flow: Flow, item: T);
+    /// as refused. Returns false in this case.
+    #[must_use]
+    fn offer(&self, flow: Flow, item: T) -> bool;
 
-    /// Ends an item that cannot take the edge.
-    fn end(&self, flow: Flow, item: T, why: Reason);
+    /// Ends an item that cannot take the edge. If the receiver of the port `dropped` has no room,
+    /// returns a future that waits for it. The item is lost if the future is dropped.
+    fn end(&self, flow: Flow, item: T, why: Reason) -> Option<Wait<'static>>;
 
     /// Returns the [`Calls`], if this is a call.
     fn callee(&self) -> Option<&dyn Any> {

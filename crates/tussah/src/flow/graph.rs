@@ -1,5 +1,6 @@
 //! Graphs: instances and edges, before and while they run.
 
+mod dropped;
 mod fuse;
 mod limits;
 mod start;

@@ -198,7 +198,7 @@ impl<M: Module, W: Way> Instance for Planned<M, W> {
         let (shared, runtime) = (Arc::clone(&self.shared), network.handle().clone());
         let mut stage = network
             .stage_at(name, Arc::clone(position))
-            .on_drop(move |parcel, why: Reason| on_drop(parcel, why))
+            .on_drop(move |parcel, why: Reason| drop(on_drop(parcel, why)))
             .on_close(move |_| shared.keep_ports(&runtime));
         if let Some(target) = self.target {
             stage = stage.target(target);
@@ -248,7 +248,7 @@ impl<M: Module, W: Way> Instance for Planned<M, W> {
         let (declared, runtime) = self.declared.expect("it was declared");
         let stage = declared.stage();
         let (mut outs, shared, bounds) = (self.outs, Arc::clone(&self.shared), self.bounds);
-        outs.each(&mut |_, outlet| outlet.set_bounds(bounds));
+        outs.each(&mut |_, outlet| outlet.set_owner(stage.name(), bounds));
         shared.set_place(self.slot, self.limit.clone());
         let mut installed = M::install(Node {
             declared,

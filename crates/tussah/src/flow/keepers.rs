@@ -1,11 +1,13 @@
 //! The instances that keep state for each flow, and the end of their graph.
 
+use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::Poll;
 
+use parking_lot::Mutex;
 use tussah_core::Notify;
 
 use super::flows::Flow;
@@ -22,6 +24,8 @@ pub struct Keepers {
     is_draining: AtomicBool,
     is_halted: AtomicBool,
     halted: Notify,
+    /// The number of items that each port `dropped` could not pass on, since the last report.
+    lost: Mutex<BTreeMap<String, u64>>,
 }
 
 /// An instance that keeps state for each flow. The function is set if the instance handles the end
@@ -61,6 +65,29 @@ impl Keepers {
     pub(crate) fn is_halted(&self) -> bool {
         // SeqCst: with the store in `halt`.
         self.is_halted.load(Ordering::SeqCst)
+    }
+
+    /// Counts an item for which the receiver of this port had no room. Reports the first loss; the
+    /// end of the graph reports the number.
+    #[cold]
+    pub(crate) fn lose(&self, instance: &str, port: &str) {
+        let mut lost = self.lost.lock();
+        let items = lost.entry(format!("{instance}.{port}")).or_default();
+        *items += 1;
+        let is_first = *items == 1;
+        drop(lost);
+        if is_first {
+            tracing::warn!(
+                target: "tussah", instance, port,
+                "an item was lost: the receiver of the port had no room; the end of the graph \
+                 reports the number of lost items"
+            );
+        }
+    }
+
+    /// Returns the number of lost items of each port, and counts from 0 again.
+    pub(crate) fn take_lost(&self) -> BTreeMap<String, u64> {
+        std::mem::take(&mut *self.lost.lock())
     }
 
     /// Waits until the graph is halted.

@@ -90,8 +90,7 @@ impl<T: Send + 'static> Push<T> for Border<T> {
             return self.edge.push(flow.with_permit(permit), item);
         }
         if !self.waits {
-            self.edge.end(flow, item, Reason::Shed);
-            return None;
+            return self.edge.end(flow, item, Reason::Shed);
         }
         let waiting = Waiting::new(&self.waiting);
         Some(Box::pin(async move {
@@ -103,19 +102,22 @@ impl<T: Send + 'static> Push<T> for Border<T> {
         }))
     }
 
-    fn offer(&self, flow: Flow, item: T) {
+    fn offer(&self, flow: Flow, item: T) -> bool {
         let flow = flow.without_permit();
         match &self.limit {
             None => self.edge.offer(flow, item),
             Some(limit) => match limit.try_acquire() {
                 Some(permit) => self.edge.offer(flow.with_permit(permit), item),
-                None => self.edge.end(flow, item, Reason::Shed),
+                None => {
+                    drop(self.edge.end(flow, item, Reason::Shed));
+                    true
+                }
             },
         }
     }
 
-    fn end(&self, flow: Flow, item: T, why: Reason) {
-        self.edge.end(flow.without_permit(), item, why);
+    fn end(&self, flow: Flow, item: T, why: Reason) -> Option<Wait<'static>> {
+        self.edge.end(flow.without_permit(), item, why)
     }
 }
 

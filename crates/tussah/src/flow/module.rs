@@ -10,6 +10,7 @@ use super::call::Called;
 use super::compiled::ParamSpec;
 use super::compiled::ports::{InputSpec, OutputSpec};
 use super::describe::Describe;
+use super::dropped::Unhandled;
 use super::edge::Entry;
 use super::flows::{Flow, Parcel};
 use super::install::{Installed, Node};
@@ -130,8 +131,12 @@ pub trait Module: Sized + Send + 'static {
     /// Sends an unhandled item to the `dropped` port that belongs to the item's input port. If the
     /// item stands for a call to `wake`, returns the item instead.
     #[doc(hidden)]
-    fn dropped(item: Self::Item, flow: &Flow, why: Reason, outs: &Self::Outs)
-    -> Option<Self::Item>;
+    fn dropped(
+        item: Self::Item,
+        flow: &Flow,
+        why: Reason,
+        outs: &Self::Outs,
+    ) -> Unhandled<Self::Item>;
 
     /// Installs the handler of the instance's stage.
     ///

@@ -13,11 +13,12 @@ use super::flows::Key;
 ///
 /// # Panics
 /// A send panics if a receiver cannot accept the item while 1024 items from the same call are
-/// already waiting in outboxes. In an `ordered` module, each call to a method of this trait counts
-/// as one waiting item, because its effect is delayed until the module has finished all earlier
-/// items. All items sent before the panic are delivered, and so is the item that caused the panic.
-/// A method that sends an unbounded number of items should be an `async fn` with [`AsyncOut`]
-/// ports.
+/// already waiting in outboxes. An item that its edge drops waits there, too, while the receiver of
+/// the `dropped` port has no room. In an `ordered` module, each call to a method of this trait
+/// counts as one waiting item, because its effect is delayed until the module has finished all
+/// earlier items. All items sent before the panic are delivered, and so is the item that caused the
+/// panic. A method that sends an unbounded number of items should be an `async fn` with
+/// [`AsyncOut`] ports.
 pub trait Out<T> {
     /// Sends an item.
     fn send(&self, item: T);

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use parking_lot::Mutex;
-use tussah_core::quietly;
 
 use super::edge::{Edge, Inlet, Wait};
 use super::flows::{Flow, Key};
@@ -96,9 +95,15 @@ pub trait AnyOutlet {
     #[doc(hidden)]
     fn tap(&self, edge: usize, end: &TapEnd, shows: &Shows);
 
-    /// Sets the bounds on the flows that this port opens.
+    /// Sets the name of the instance, for messages, and its bounds on the flows that this port
+    /// opens.
     #[doc(hidden)]
-    fn set_bounds(&mut self, bounds: FlowBounds);
+    fn set_owner(&mut self, owner: &str, bounds: FlowBounds);
+
+    /// Lets unhandled items wait for room at the receivers of this port. No cycle of waits may
+    /// arise.
+    #[doc(hidden)]
+    fn set_waits(&mut self);
 
     /// Creates the edges. Each flow that this port opens has a place for the state of each instance
     /// in `keepers`.
@@ -111,14 +116,18 @@ pub trait AnyOutlet {
 
 /// An output port.
 pub struct Outlet<T> {
-    name: &'static str,
+    pub(super) name: &'static str,
     /// The number of the name in the types of fused chains.
     number: u64,
-    planned: Vec<(Arc<dyn Inlet<T>>, Via)>,
-    edges: Vec<Edge<T>>,
-    clone: Option<fn(&T) -> T>,
+    pub(super) planned: Vec<(Arc<dyn Inlet<T>>, Via)>,
+    pub(super) edges: Arc<[Edge<T>]>,
+    /// The instance, for messages.
+    pub(super) owner: Arc<str>,
+    /// True if an unhandled item waits for room at the receivers of this port.
+    pub(super) waits: bool,
+    pub(super) clone: Option<fn(&T) -> T>,
     required: bool,
-    keepers: Arc<Keepers>,
+    pub(super) keepers: Arc<Keepers>,
     flows: Mutex<OpenFlows>,
 }
 
@@ -130,7 +139,9 @@ impl<T: Send + 'static> Outlet<T> {
             name,
             number: port_number(name),
             planned: Vec::new(),
-            edges: Vec::new(),
+            edges: Arc::default(),
+            owner: Arc::default(),
+            waits: false,
             clone,
             required,
             keepers: Arc::default(),
@@ -223,19 +234,6 @@ impl<T: Send + 'static> Outlet<T> {
         }
     }
 
-    /// Sends an item without waiting.
-    pub(super) fn offer(&self, flow: &Flow, item: T) {
-        let Some((last, others)) = self.edges.split_last() else {
-            return;
-        };
-        for edge in others {
-            let clone = self.clone.expect("items of several edges can be cloned");
-            // A panic of the module may be unwinding, which a panic of the clone must not leave.
-            quietly(|| edge.offer(flow.clone(), clone(&item)));
-        }
-        last.offer(flow.clone(), item);
-    }
-
     /// Returns the flow of this name, which begins here if it has not begun, for an item that is
     /// sent for an item of the flow `of`.
     pub(super) fn flow(&self, key: Key, of: &Flow) -> Flow {
@@ -288,15 +286,20 @@ impl<T: Send + 'static> AnyOutlet for Outlet<T> {
         }
     }
 
-    fn set_bounds(&mut self, bounds: FlowBounds) {
+    fn set_owner(&mut self, owner: &str, bounds: FlowBounds) {
+        self.owner = owner.into();
         self.flows.get_mut().set_bounds(bounds);
+    }
+
+    fn set_waits(&mut self) {
+        self.waits = true;
     }
 
     fn open(&mut self, edges: &Edges<'_>, keepers: &Arc<Keepers>) -> Result<(), BuildError> {
         self.keepers = Arc::clone(keepers);
-        for (inlet, via) in &self.planned {
-            self.edges.push(inlet.connect(edges, via, keepers)?);
-        }
+        let planned = self.planned.iter();
+        let all = planned.map(|(inlet, via)| inlet.connect(edges, via, keepers));
+        self.edges = all.collect::<Result<_, _>>()?;
         Ok(())
     }
 }

@@ -307,7 +307,7 @@ impl Detour<'_> {
         let on_drop = Arc::clone(ends);
         let position = self.network.position(stage.name());
         let own = self.network.stage_at(self.name, position).servlets(1);
-        let own = own.on_drop(move |parcel, why: Reason| on_drop(parcel, why));
+        let own = own.on_drop(move |parcel, why: Reason| drop(on_drop(parcel, why)));
         let own = own.handler(|edges| {
             Ok(Pass {
                 to: to.connect(edges, &Via::call(), self.keepers)?,

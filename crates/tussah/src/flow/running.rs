@@ -244,6 +244,13 @@ impl Running {
     async fn close(&self) {
         self.network.drain().await;
         self.keepers.halt();
+        let graph = self.network.name();
+        for (port, items) in self.keepers.take_lost() {
+            tracing::warn!(
+                target: "tussah", graph, port, items,
+                "items were lost: the receiver of the port had no room"
+            );
+        }
     }
 
     /// Waits until all sources have ended. No more items then arrive from outside.
@@ -363,7 +370,11 @@ impl<T: Send> Input<T> {
     /// [`ShutDown`](Reason::ShutDown).
     pub async fn send(&self, item: T) {
         if self.keepers.is_draining() {
-            return self.edge.end(Flow::default(), item, Reason::ShutDown);
+            let wait = self.edge.end(Flow::default(), item, Reason::ShutDown);
+            if let Some(wait) = wait {
+                wait.await;
+            }
+            return;
         }
         if let Some(wait) = self.edge.push(Flow::default(), item) {
             wait.await;

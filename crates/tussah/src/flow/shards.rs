@@ -182,11 +182,11 @@ impl<T: Send + 'static> Push<T> for Sharded<T> {
         self.choose(&item).push(flow, item)
     }
 
-    fn offer(&self, flow: Flow, item: T) {
-        self.choose(&item).offer(flow, item);
+    fn offer(&self, flow: Flow, item: T) -> bool {
+        self.choose(&item).offer(flow, item)
     }
 
-    fn end(&self, flow: Flow, item: T, why: Reason) {
-        self.choose(&item).end(flow, item, why);
+    fn end(&self, flow: Flow, item: T, why: Reason) -> Option<Wait<'static>> {
+        self.choose(&item).end(flow, item, why)
     }
 }

@@ -187,10 +187,12 @@ impl<T: Send + 'static> Push<T> for Recorder<T> {
         None
     }
 
-    fn offer(&self, flow: Flow, item: T) {
+    fn offer(&self, flow: Flow, item: T) -> bool {
         // Nothing waits here.
-        drop(self.push(flow, item));
+        self.push(flow, item).is_none()
     }
 
-    fn end(&self, _flow: Flow, _item: T, _why: Reason) {}
+    fn end(&self, _flow: Flow, _item: T, _why: Reason) -> Option<Wait<'static>> {
+        None
+    }
 }

@@ -29,13 +29,16 @@ pub struct Via {
 pub enum WhenFull {
     /// Wait until the queue has free space.
     Wait,
-    /// Drop the item, and send it to the receiver's `dropped` port. An edge with this policy may
-    /// close a cycle of edges; part of the queue is then reserved for items of this edge.
+    /// Drop the item, and send it to the receiver's `dropped` port. If the queue behind this port
+    /// is full, the sender waits for it, unless such a wait could close a cycle. In that case the
+    /// item is lost; a warning in the log reports the loss. An edge with this policy may close a
+    /// cycle of edges; part of the queue is then reserved for items of this edge.
     Shed,
-    /// Drop the oldest item in the queue, send it to the receiver's `dropped` port, and queue the
-    /// new item. If the receiver keeps state for each flow, the dropped item is instead the oldest
-    /// item of some flow, and not always the oldest one in the queue. An edge with this policy may
-    /// close a cycle of edges; part of the queue is then reserved for items of this edge.
+    /// Drop the oldest item in the queue, send it to the receiver's `dropped` port as
+    /// [`Shed`](Self::Shed) does, and queue the new item. If the receiver keeps state for each
+    /// flow, the dropped item is instead the oldest item of some flow, and not always the oldest
+    /// one in the queue. An edge with this policy may close a cycle of edges; part of the queue is
+    /// then reserved for items of this edge.
     DropOldest,
 }
 

@@ -11,6 +11,7 @@ mod change;
 mod cli;
 #[path = "../it/common.rs"]
 mod common;
+mod dropped;
 mod ends;
 mod flows;
 mod fused;

@@ -34,8 +34,8 @@ impl<S, I, W> To<S, I, W> {
         }
     }
 
-    fn refused(&self, event: Event<Parcel<I>>, why: Refusal) {
-        (self.ends)(event.into_inner(), reason(why));
+    fn refused(&self, event: Event<Parcel<I>>, why: Refusal) -> Option<Wait<'static>> {
+        (self.ends)(event.into_inner(), reason(why))
     }
 }
 
@@ -44,66 +44,78 @@ impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Push<T> for To<Sender<
         let (event, why) = self.to.send_made(|| self.parcel(flow, item)).err()?;
         let sending = self.to.sending(event, why);
         Some(Box::pin(async move {
-            if let Err(error) = sending.await {
-                self.refused(error.event, error.why);
+            if let Err(error) = sending.await
+                && let Some(wait) = self.refused(error.event, error.why)
+            {
+                wait.await;
             }
         }))
     }
 
-    fn offer(&self, flow: Flow, item: T) {
-        self.to
-            .send_or(self.parcel(flow, item), |event, _| drop(event));
+    fn offer(&self, flow: Flow, item: T) -> bool {
+        self.to.try_send(self.parcel(flow, item)).is_ok()
     }
 
-    fn end(&self, flow: Flow, item: T, why: Reason) {
-        (self.ends)(self.parcel(flow, item), why);
+    fn end(&self, flow: Flow, item: T, why: Reason) -> Option<Wait<'static>> {
+        (self.ends)(self.parcel(flow, item), why)
     }
 }
 
 impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Push<T> for To<Offers<Parcel<I>>, I, W> {
     fn push(&self, flow: Flow, item: T) -> Option<Wait<'_>> {
         let parcel = self.parcel(flow, item);
+        let mut wait = None;
         self.to
             .0
-            .send_or(parcel, |event, why| self.refused(event, why));
-        None
+            .send_or(parcel, |event, why| wait = self.refused(event, why));
+        wait
     }
 
-    fn offer(&self, flow: Flow, item: T) {
-        self.to
-            .0
-            .send_or(self.parcel(flow, item), |event, _| drop(event));
+    fn offer(&self, flow: Flow, item: T) -> bool {
+        self.to.0.try_send(self.parcel(flow, item)).is_ok()
     }
 
-    fn end(&self, flow: Flow, item: T, why: Reason) {
-        (self.ends)(self.parcel(flow, item), why);
+    fn end(&self, flow: Flow, item: T, why: Reason) -> Option<Wait<'static>> {
+        (self.ends)(self.parcel(flow, item), why)
     }
 }
 
 impl<T: Send + 'static, I: Send + 'static, W: Wrap<T, I>> Push<T> for To<Evicts<Parcel<I>>, I, W> {
     fn push(&self, flow: Flow, item: T) -> Option<Wait<'_>> {
         let mut event = Event::from(self.parcel(flow, item));
-        let mut evicted = 0;
+        let (mut evicted, mut waits) = (0, Vec::new());
         loop {
             let Err((back, why)) = self.to.0.send_at_once(event) else {
-                return None;
+                return all(waits);
             };
-            if !why.is_full() || evicted == EVICTED_MAX || !self.to.0.stage.shed_oldest() {
-                self.refused(back, why.refusal());
-                return None;
+            let evict = |old| waits.extend((self.ends)(old, Reason::Shed));
+            let is_over = !why.is_full() || evicted == EVICTED_MAX;
+            if is_over || !self.to.0.stage.shed_oldest(evict) {
+                waits.extend(self.refused(back, why.refusal()));
+                return all(waits);
             }
             (event, evicted) = (back, evicted + 1);
         }
     }
 
-    fn offer(&self, flow: Flow, item: T) {
+    fn offer(&self, flow: Flow, item: T) -> bool {
         // Nothing is evicted: what ends here may come from a queue that evicts.
-        self.to
-            .0
-            .send_or(self.parcel(flow, item), |event, _| drop(event));
+        self.to.0.try_send(self.parcel(flow, item)).is_ok()
     }
 
-    fn end(&self, flow: Flow, item: T, why: Reason) {
-        (self.ends)(self.parcel(flow, item), why);
+    fn end(&self, flow: Flow, item: T, why: Reason) -> Option<Wait<'static>> {
+        (self.ends)(self.parcel(flow, item), why)
     }
+}
+
+/// Returns one wait for all of these.
+fn all(waits: Vec<Wait<'static>>) -> Option<Wait<'static>> {
+    let is_any = !waits.is_empty();
+    is_any.then(|| -> Wait<'static> {
+        Box::pin(async move {
+            for wait in waits {
+                wait.await;
+            }
+        })
+    })
 }

@@ -144,7 +144,8 @@ impl Graph {
 
     /// Reads the arguments, and checks that each port has its required edges, that no call leads to
     /// an instance that blocks, and that no cycle of edges can deadlock. The network checks calls
-    /// and cycles, too, but only after it has made some of the instances.
+    /// and cycles, too, but only after it has made some of the instances. If all is well, decides
+    /// which items wait for room at ports `dropped`.
     fn check(&mut self, edges: &[(End, End, Via)]) -> Result<(), GraphError> {
         for (place, named) in self.instances.iter_mut().enumerate() {
             let open = self.open.iter();
@@ -164,7 +165,10 @@ impl Graph {
         let waiting = edges.iter().filter(|(_, _, via)| via.waits());
         let ends = waiting.map(|(from, to, _)| (&from.instances, &to.instances));
         match cycle(self.instances.len(), ends) {
-            None => Ok(()),
+            None => {
+                self.let_dropped_wait(edges);
+                Ok(())
+            }
             Some(path) => {
                 let names = path.iter().map(|&place| self.instances[place].name.clone());
                 let path = names.collect();

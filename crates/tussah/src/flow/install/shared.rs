@@ -11,6 +11,8 @@ use tussah_core::Handle;
 use tussah_weave::Signature;
 
 use super::handlers::send_later;
+use crate::flow::dropped::Unhandled;
+use crate::flow::edge::Wait;
 use crate::flow::flows::Parcel;
 use crate::flow::keepers::Keepers;
 use crate::flow::kept::Kept;
@@ -77,27 +79,30 @@ impl<M: Module> Shared<M> {
         self.alarms.get_or_init(|| Arc::downgrade(alarms));
     }
 
-    /// Ends an item that was not handled.
+    /// Ends an item that was not handled. Returns a wait if its receiver has no room.
     pub(super) fn dropped(
         &self,
         Parcel { item, flow }: Parcel<M::Item>,
         why: Reason,
         runtime: &Handle,
-    ) {
+    ) -> Option<Wait<'static>> {
         // An instance that is gone has no ports any more; its stage has counted the item.
-        let Some(outs) = self.outs() else {
-            return;
-        };
+        let outs = self.outs()?;
         let flow = match M::IS_ORDERED {
             true => flow.without_ticket(),
             false => flow,
         };
-        let alarm = M::dropped(item, &flow, why, &outs);
+        let item = match M::dropped(item, &flow, why, &outs) {
+            Unhandled::Whole => return None,
+            Unhandled::Waits(wait) => return Some(wait),
+            Unhandled::Alarm(item) => item,
+        };
         let sender = self.alarms.get().and_then(Weak::upgrade);
         // An alarm may not be lost because its queue is full.
-        if let (Some(item), Some(sender), Reason::Shed) = (alarm, sender, why) {
+        if let (Some(sender), Reason::Shed) = (sender, why) {
             drop(runtime.try_spawn(send_later(sender, Parcel { item, flow })));
         }
+        None
     }
 
     /// Ends flows that the instance has opened, each when it was idle for this time.

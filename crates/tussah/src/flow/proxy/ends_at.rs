@@ -46,18 +46,17 @@ impl<T: Send + 'static> Inlet<Dropped<T>> for EndsAt<T> {
 }
 
 impl<T: Send + 'static> Push<Dropped<T>> for EndsAt<T> {
-    fn push(&self, flow: Flow, item: Dropped<T>) -> Option<Wait<'_>> {
-        self.offer(flow, item);
-        None
+    fn push(&self, flow: Flow, Dropped { item, reason, .. }: Dropped<T>) -> Option<Wait<'_>> {
+        self.0.end(flow, item?, reason).map(|wait| wait as Wait<'_>)
     }
 
-    fn offer(&self, flow: Flow, Dropped { item, reason, .. }: Dropped<T>) {
-        if let Some(item) = item {
-            self.0.end(flow, item, reason);
-        }
+    fn offer(&self, flow: Flow, item: Dropped<T>) -> bool {
+        // The receiver reports a loss itself.
+        drop(self.push(flow, item));
+        true
     }
 
-    fn end(&self, flow: Flow, item: Dropped<T>, _: Reason) {
-        self.offer(flow, item);
+    fn end(&self, flow: Flow, item: Dropped<T>, _: Reason) -> Option<Wait<'static>> {
+        self.0.end(flow, item.item?, item.reason)
     }
 }

@@ -50,8 +50,9 @@ impl<E: Send + 'static> Shared<E> {
         }
     }
 
-    /// Sheds the oldest queued event. Returns false if none is queued.
-    pub(crate) fn shed_oldest(self: &Arc<Self>) -> bool {
+    /// Sheds the oldest queued event: passes its value to `end`, in place of the stage's drop
+    /// callback. Returns false if none is queued.
+    pub(crate) fn shed_oldest(self: &Arc<Self>, end: impl FnOnce(E)) -> bool {
         let mut inner = self.lock();
         let shed = inner.state.shed_oldest(self.time.now_ns());
         inner.state.undelivered += u64::from(shed.is_some());
@@ -59,7 +60,7 @@ impl<E: Send + 'static> Shared<E> {
         let Some(event) = shed else {
             return false;
         };
-        self.dropped(event, Reason::Shed);
+        self.dropped_to(event, Reason::Shed, end);
         let mut inner = self.lock();
         inner.state.undelivered -= 1;
         self.release(inner);

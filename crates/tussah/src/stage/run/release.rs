@@ -236,6 +236,12 @@ impl<E: Send + 'static> Shared<E> {
         self.trace_dropped(&event, reason);
         tell(self.on_drop.as_ref(), event, reason);
     }
+
+    /// Reports an event that ended in the queue, and passes its value to `end`.
+    pub(crate) fn dropped_to(&self, event: Event<E>, reason: Reason, end: impl FnOnce(E)) {
+        self.trace_dropped(&event, reason);
+        tell_to(end, event, reason);
+    }
 }
 
 impl<E> Inner<E> {
@@ -277,12 +283,16 @@ impl<E> Drop for Shared<E> {
 
 /// Calls the stage's drop callback for an event, and then the event's own callback.
 fn tell<E>(on_drop: Option<&OnDrop<E>>, event: Event<E>, reason: Reason) {
-    let (value, more, _) = event.split();
-    if let Some(on_drop) = on_drop {
-        quietly(|| on_drop(value, reason));
-    } else {
-        quietly(|| drop(value));
+    match on_drop {
+        Some(on_drop) => tell_to(|value| on_drop(value, reason), event, reason),
+        None => tell_to(drop, event, reason),
     }
+}
+
+/// Passes the value of an event to `end`, and then calls the event's own callback.
+fn tell_to<E>(end: impl FnOnce(E), event: Event<E>, reason: Reason) {
+    let (value, more, _) = event.split();
+    quietly(|| end(value));
     if let Some(mut more) = more {
         more.end(reason);
     }
