@@ -47,20 +47,9 @@ impl Knee {
         // finished.
         let stays = came >= gone - gone.sqrt();
         let sure = excess > EXCESS_ERRORS * (busy + came).sqrt();
-        let is_full = sample.servlets.busy >= sample.servlets.max;
-        if is_full || sample.refused > 0 {
-            self.unloaded.is_loaded(busy, &self.history);
-        }
+        let is_pausing = self.is_pausing(sample);
         self.unloaded
             .learn(delay_ns, sure.then_some(busy), &self.history);
-        self.pause_ns -= sample.interval_ns as f64;
-        if is_full && !self.was_full {
-            self.was_full = true;
-            self.pause_ns = 0.0;
-        }
-        if self.pause_ns > 0.0 {
-            return false;
-        }
         let found = rate > 0.0 && delay_ns > self.target_ns / 2.0;
         if !(found && sure && stays && busy > SERVLETS_MIN) {
             return false;
@@ -71,8 +60,9 @@ impl Knee {
         let long_ns = (LONG * self.unloaded.mean_ns()).min(self.target_ns / 4.0);
         let (own_ns, limited_ns) = self.history.recent_ns(RATE);
         let are_long = own_ns + limited_ns > long_ns;
-        let are_waits = is_known || are_long;
-        if !are_waits && !self.history.is_flooded(self.unloaded.mean_ns_max()) {
+        let are_waits = is_known || are_long && !is_pausing;
+        let is_flooded = !is_pausing && self.history.is_flooded(self.unloaded.mean_ns_max());
+        if !are_waits && !is_flooded {
             return false;
         }
         let may_lack_permits = self.limited as f64 > KNOWN * excess;
@@ -94,6 +84,21 @@ impl Knee {
         let known = is_steady.then_some(self.pace);
         self.turn(wanted.max(2.0), known, sample.servlets.max.max(1) as f64);
         true
+    }
+
+    /// Returns whether the next trial has to wait. Notes whether services may wait for each other.
+    fn is_pausing(&mut self, sample: &Sample<'_>) -> bool {
+        let is_full = sample.servlets.busy >= sample.servlets.max;
+        if is_full || sample.refused > 0 {
+            let busy = sample.servlets.busy as f64;
+            self.unloaded.is_loaded(busy, &self.history);
+        }
+        self.pause_ns -= sample.interval_ns as f64;
+        if is_full && !self.was_full {
+            self.was_full = true;
+            self.pause_ns = 0.0;
+        }
+        self.pause_ns > 0.0
     }
 
     /// Makes a trial and returns true if the stage has refused events for a while, although nothing

@@ -218,7 +218,7 @@ impl Unloaded {
         self.restart(history);
     }
 
-    /// Records that services may wait for each other, and so many batches of them may still do so
+    /// Records that services may wait for each other. The `in_service` batches may still do so
     /// later.
     pub(super) fn is_loaded(&mut self, in_service: f64, history: &History) {
         self.clean_from = history.total().batches + in_service;
@@ -248,7 +248,7 @@ impl Unloaded {
     }
 
     /// Raises the mean to a time that would explain an excess without scarcity. Nothing has shown
-    /// that all services take so long, so the effective target does not follow.
+    /// that all services take that time, so the effective target does not follow.
     pub(super) fn suppose(&mut self, mean_ns: f64) {
         self.supposed_ns = self.supposed_ns.max(mean_ns);
     }
