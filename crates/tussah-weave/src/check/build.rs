@@ -350,14 +350,16 @@ impl Builder<'_, '_> {
         }
         let limits = &self.graph.limits;
         let nested = limits.len() - self.limit_branches.len();
-        let branches =
-            std::iter::repeat_n(None, nested).chain(self.limit_branches.iter().map(Some));
-        let mut limits = limits.iter().zip(branches);
-        let other = limits.find(|(limit, branches)| {
-            let is_exclusive = branches.is_some_and(|it| are_exclusive(it, &place.branches));
-            !is_exclusive && is_in(&limit.nodes)
-        });
-        if let Some(other) = other.map(|(limit, _)| limit.span) {
+        let branches = std::iter::repeat_n(None, nested);
+        let branches = branches.chain(self.limit_branches.iter().map(Some));
+        let others: Vec<Span> = (limits.iter().zip(branches))
+            .filter(|(limit, branches)| {
+                let is_exclusive = branches.is_some_and(|it| are_exclusive(it, &place.branches));
+                !is_exclusive && is_in(&limit.nodes)
+            })
+            .map(|(limit, _)| limit.span)
+            .collect();
+        if let Some(&other) = others.first() {
             let message = format!("`{name}` is in two limits");
             let error = Diagnostic::error(span, message).other(other, "the other limit");
             self.report(error.help("an instance can be in one limit only"));

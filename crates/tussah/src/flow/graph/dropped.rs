@@ -26,6 +26,9 @@ impl Graph {
                 .filter(|(from, ..)| from.instances.contains(&place) && is_for_dropped(&from.port));
             let receivers = own.flat_map(|(_, to, _)| to.instances.clone());
             let receivers: Vec<usize> = receivers.map(|to| self.whole(to)).collect();
+            if receivers.is_empty() {
+                continue;
+            }
             let senders = self.senders(place, edges);
             let more = senders
                 .iter()
@@ -33,7 +36,7 @@ impl Graph {
             let mut all = waits.clone();
             all.extend(more);
             let reached = reached(&receivers, &all);
-            if !receivers.is_empty() && senders.is_disjoint(&reached) {
+            if senders.is_disjoint(&reached) {
                 waits = all;
                 granted.push(place);
             }
