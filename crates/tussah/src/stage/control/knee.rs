@@ -20,8 +20,7 @@
 //! - **Turn and probe.** The controller reduces the number of events in service and measures the
 //!   throughput again. If the throughput is unchanged, a resource is scarce and the reduction
 //!   stays. If the throughput fell in proportion, nothing is scarce: all events are in service
-//!   again, and S becomes the newly measured service time. The next trial has to wait for several
-//!   times as long as this one took.
+//!   again, and S becomes the newly measured service time.
 //! - **Held.** The stage keeps enough events in service to keep the resource busy for S, plus some
 //!   slack. C and S may change, so the controller occasionally tries half or twice the number and
 //!   compares again. After an unsuccessful trial, it waits twice as long before the next one.
@@ -35,17 +34,7 @@
 //!
 //! If a stage starts in overload, S may be too high instead, and hide all scarcity. So if the stage
 //! refuses events for a while and nothing is known to be scarce, the controller tries half the
-//! number, with pauses of its own.
-//!
-//! # Mixtures
-//! If only some events need the scarce resource, they accumulate in service, while the others still
-//! end quickly. After a reduction, those that wait for the resource are left over. The throughput
-//! is then far lower, although a resource is scarce. The same happens if nothing is scarce, and
-//! some services take long. In both cases, the controller takes the reduction back, because the
-//! other events are served only with more in service. To avoid more trials, it *supposes* an S that
-//! would explain the excess; but only measured times raise the target. When all servlets are busy,
-//! one more trial is due. If the throughput stays above a third, the trial goes on, and it compares
-//! the mixture with the mixture.
+//! number, with the same pauses.
 //!
 //! [`common`] describes the use of known waits, those for permits of a limit. S never includes
 //! them. All other decisions count events over time. Only S uses service times, and only at almost
@@ -106,13 +95,6 @@ const CALM_SERVICES: f64 = 4.0;
 const REST_MIN: f64 = 2.0;
 const REST_MAX: f64 = 64.0;
 
-/// The first pause after an unsuccessful trial of the free phase and the longest, as multiples of
-/// the time that the trial took.
-const PAUSES: (f64, f64) = (4.0, 64.0);
-
-/// The first pause if fewer servlets clearly do far less.
-const PAUSE_SURE: f64 = 16.0;
-
 /// The minimum number of completions, since a change, of events that were in service before.
 const OLD_MIN: f64 = 4.0;
 
@@ -160,13 +142,6 @@ pub(super) struct Knee {
     /// trial of whether fewer in service do as much.
     refusing: Pace,
     refusing_rest: f64,
-    /// The time at which the trial of an excess began; the time until the next may begin; and the
-    /// pause after the next unsuccessful one, as a multiple of its time.
-    trial_from_ns: f64,
-    pause_ns: f64,
-    pauses: f64,
-    /// True if all servlets have been busy since the excess began, so one more trial was due.
-    was_full: bool,
     /// True if a comparison has shown that a resource is scarce, since the first reduction.
     shown: bool,
     /// True if the last trial used more servlets, not fewer.
@@ -192,10 +167,6 @@ impl Knee {
             rest_next: 0.0,
             refusing: Pace::default(),
             refusing_rest: REST_MIN,
-            trial_from_ns: 0.0,
-            pause_ns: 0.0,
-            pauses: PAUSES.0,
-            was_full: false,
             shown: false,
             tried_more: true,
             calm_ns: 0.0,

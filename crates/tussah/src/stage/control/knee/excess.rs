@@ -40,14 +40,12 @@ impl Knee {
         let delay_ns = excess / rate.max(f64::MIN_POSITIVE);
         if delay_ns < BEGUN * self.target_ns {
             self.pace = Pace::default();
-            self.was_full = false;
         }
         self.pace.add(sample);
         // Apart from chance, the excess does not shrink if at least as many events arrived as
         // finished.
         let stays = came >= gone - gone.sqrt();
         let sure = excess > EXCESS_ERRORS * (busy + came).sqrt();
-        let is_pausing = self.is_pausing(sample);
         self.unloaded
             .learn(delay_ns, sure.then_some(busy), &self.history);
         let found = rate > 0.0 && delay_ns > self.target_ns / 2.0;
@@ -60,9 +58,8 @@ impl Knee {
         let long_ns = (LONG * self.unloaded.mean_ns()).min(self.target_ns / 4.0);
         let (own_ns, limited_ns) = self.history.recent_ns(RATE);
         let are_long = own_ns + limited_ns > long_ns;
-        let are_waits = is_known || are_long && !is_pausing;
-        let is_flooded = !is_pausing && self.history.is_flooded(self.unloaded.mean_ns_max());
-        if !are_waits && !is_flooded {
+        let are_waits = is_known || are_long;
+        if !are_waits && !self.history.is_flooded(self.unloaded.mean_ns_max()) {
             return false;
         }
         let may_lack_permits = self.limited as f64 > KNOWN * excess;
@@ -86,21 +83,6 @@ impl Knee {
         true
     }
 
-    /// Returns whether the next trial has to wait. Notes whether services may wait for each other.
-    fn is_pausing(&mut self, sample: &Sample<'_>) -> bool {
-        let is_full = sample.servlets.busy >= sample.servlets.max;
-        if is_full || sample.refused > 0 {
-            let busy = sample.servlets.busy as f64;
-            self.unloaded.is_loaded(busy, &self.history);
-        }
-        self.pause_ns -= sample.interval_ns as f64;
-        if is_full && !self.was_full {
-            self.was_full = true;
-            self.pause_ns = 0.0;
-        }
-        self.pause_ns > 0.0
-    }
-
     /// Makes a trial and returns true if the stage has refused events for a while, although nothing
     /// is known to be scarce. The unloaded time may come from an overload.
     pub(super) fn doubts(&mut self, sample: &Sample<'_>) -> bool {
@@ -111,9 +93,6 @@ impl Knee {
             return false;
         }
         if sample.refused == 0 && sample.shed == 0 {
-            if sample.queue_len == 0 {
-                self.refusing = Pace::default();
-            }
             return false;
         }
         self.refusing.add(sample);

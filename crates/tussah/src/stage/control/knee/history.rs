@@ -110,7 +110,7 @@ impl History {
     /// evidence against scarcity.
     pub(super) fn fades(&self, from: &Mark) -> bool {
         let (older, newer) = self.halves(from);
-        older.growth(&newer) > FADES && !older.is_left_by(newer.mean_ns())
+        older.growth(&newer) > FADES
     }
 
     /// Returns the number of events in a batch, on average.

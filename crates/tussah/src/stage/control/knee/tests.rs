@@ -527,43 +527,6 @@ fn services_that_wait_for_a_worker_are_not_taken_for_long_ones() {
     }
 }
 
-/// Of all events, `share` need one of eight permits, for 10 ms: `rate` is several times as many as
-/// can get one. All events also wait for 10 ms.
-fn mixture(share: f64, rate: f64, limits: bool) -> Simulation {
-    let service = Service {
-        hold: Distribution::Bimodal(0.0, 10e6, share),
-        wait: Distribution::Constant(10e6),
-        wait_share: 1.0,
-        ..Service::computing(Distribution::Constant(50_000.0))
-    };
-    Simulation {
-        until_ns: 10 * SECOND,
-        limits,
-        services: vec![(0, service)],
-        arrivals: Arrivals::steps(&[(0, rate / 10.0), (SECOND, rate)]),
-        ..permits(0.0)
-    }
-}
-
-#[test]
-fn a_resource_that_some_events_need_does_not_stop_the_others() {
-    // A bound of a few hundred events in service would answer all that it lets in. After a
-    // reduction, the events that wait for permits are left over, and end far more slowly.
-    for (share, rate, least) in [
-        (0.1, 16_000.0, 0.85),
-        (0.33, 24_000.0, 0.55),
-        (0.5, 4800.0, 0.6),
-    ] {
-        for limits in [false, true] {
-            let simulation = mixture(share, rate, limits);
-            let able = 8.0 * 800.0 / share;
-            let goods = (1..=4).map(|seed| run(&simulation, seed, 2 * SECOND, TARGET_NS).0[0]);
-            let good = goods.sum::<f64>() / 4.0 / able;
-            assert!(good > least, "{good} of what is possible, {share} {limits}");
-        }
-    }
-}
-
 /// One event in ten needs the only permit, for 100 ms: five times as many as can get it. All others
 /// wait for 10 ms.
 #[test]

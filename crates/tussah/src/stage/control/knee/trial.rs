@@ -1,17 +1,13 @@
 //! Trials of another number in service.
 
 use super::pace::{Pace, Verdict};
-use super::{CUT, CUT_LATER, Knee, OLD_MIN, PAUSE_SURE, PAUSES, Phase};
-use super::{RATE_SOON, REST_MAX, REST_MIN};
+use super::{CUT, CUT_LATER, Knee, OLD_MIN, Phase, RATE_SOON, REST_MAX};
 use crate::stage::control::{Sample, Why};
 
 impl Knee {
     /// Changes the number in service, to compare the throughput.
     pub(super) fn turn(&mut self, servlets: f64, known: Option<Pace>, max: f64) {
         let before = self.servlets;
-        if matches!(self.phase, Phase::Free) {
-            self.trial_from_ns = self.history.total().at_ns;
-        }
         self.servlets = servlets.clamp(1.0, max).round();
         self.phase = Phase::Turn {
             before,
@@ -47,7 +43,7 @@ impl Knee {
         };
         if !self.shown && self.history.fades(&from) {
             self.unloaded.at_least(old.pending_ns());
-            return self.set_free(PAUSES.0);
+            return self.free(Why::FewerDoLess);
         }
         // Old events that take long may hold the servlets.
         if let Some(known) = known.filter(|known| self.falls(before, known)) {
@@ -67,18 +63,6 @@ impl Knee {
         self.rest = self.rest_next;
         self.rest_next = (2.0 * self.rest_next).min(REST_MAX);
         self.hold(before, why);
-    }
-
-    /// Ends an unsuccessful trial of the free phase. The pause before the next is a multiple of the
-    /// time that this trial took, at least `pauses`, so trials cost little.
-    fn set_free(&mut self, pauses: f64) {
-        let trial_ns = self.history.total().at_ns - self.trial_from_ns;
-        let is_long_ago = -self.pause_ns > PAUSES.1 * trial_ns;
-        let known = if is_long_ago { PAUSES.0 } else { self.pauses };
-        self.pauses = known.max(pauses);
-        self.pause_ns = self.pauses * trial_ns;
-        self.pauses = (2.0 * self.pauses).min(PAUSES.1);
-        self.free(Why::FewerDoLess);
     }
 
     /// Returns whether fewer servlets than `before` do far less.
@@ -116,24 +100,21 @@ impl Knee {
         };
         self.rate = pace.per_ns();
         self.shown |= scarce;
-        if scarce {
-            (self.pauses, self.refusing_rest) = (PAUSES.0, REST_MIN);
-        }
         let more = self.servlets > before;
         match (scarce, more) {
             (false, _) => {
-                if falls {
-                    self.unloaded.suppose(pace.pending_ns());
+                self.unloaded.at_least(if falls {
+                    pace.pending_ns()
                 } else {
-                    self.unloaded.at_least(pace.mean_ns());
-                }
+                    pace.mean_ns()
+                });
                 if more {
                     self.turn(2.0 * self.servlets, Some(pace), max);
                 } else if self.shown {
                     self.take_back(before, Why::FewerDoLess);
                 } else {
                     // Services take longer now. That alone does not mean scarcity.
-                    self.set_free(if falls { PAUSE_SURE } else { PAUSES.0 });
+                    self.free(Why::FewerDoLess);
                 }
             }
             (true, true) => self.take_back(before, Why::MoreDoNoMore),
