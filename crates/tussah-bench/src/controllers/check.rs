@@ -19,7 +19,7 @@ const OF_BEST_MIN: f64 = 0.9;
 const OF_BEST_TIMEOUTS_MIN: f64 = 0.9;
 /// The fraction of the goodput of the best fixed settings that the default must reach, in scenarios
 /// whose handlers wait.
-const OF_ORACLE_MIN: [(&str, f64); 15] = [
+const OF_ORACLE_MIN: [(&str, f64); 17] = [
     ("permits-1.4", 0.95),
     ("permits-3", 0.95),
     ("permits-10", 0.95),
@@ -32,6 +32,10 @@ const OF_ORACLE_MIN: [(&str, f64); 15] = [
     ("limit-10", 0.95),
     ("limit-fresh", 0.95),
     ("limit-slow", 0.95),
+    ("partial-2", 0.9),
+    // Handlers that wait for a permit hold most servlets. A lower number is tried only at times,
+    // because the others have none while it is reached.
+    ("partial-3", 0.6),
     // No count of completions distinguishes a service that has become longer from a scarce resource
     // until about fifty longer services have ended.
     ("latency", 0.9),
@@ -42,6 +46,9 @@ const OF_ORACLE_MIN: [(&str, f64); 15] = [
     ("mixed-3", 0.95),
     ("mixed-fresh", 0.95),
 ];
+/// The fraction of the goodput of the best fixed settings that the default must reach with each
+/// seed, relative to the fraction for the median.
+const OF_ORACLE_WORST: f64 = 0.75;
 /// The number of arrivals at 80 % of the capacity, none of which may be rejected.
 const ARRIVALS: f64 = 1e6;
 /// Bound, in runs: the maximum number of these runs, since each takes as long as a whole scenario.
@@ -237,18 +244,23 @@ fn of_oracle(heat: &Heat) -> Option<Check> {
         .1;
     let (auto, oracle) = (heat.entry(AUTO)?, heat.entry(ORACLE)?);
     let part = auto.median.goodput / oracle.median.goodput;
+    let goods = auto.seeds.iter().map(|seed| seed.goodput);
+    let worst = goods.fold(f64::INFINITY, f64::min) / oracle.median.goodput;
+    let least_worst = OF_ORACLE_WORST * least;
     Some(Check {
         what: format!(
-            "{}: at least {} % of the goodput of the best fixed servlets and queue",
+            "{}: at least {} % of the goodput of the best fixed servlets and queue, {} % with each seed",
             heat.scenario.name,
-            number(least * 100.0)
+            number(least * 100.0),
+            number(least_worst * 100.0)
         ),
         figure: format!(
-            "{} % of {} % of the ideal",
+            "{} % of {} % of the ideal ({} % with the worst of the seeds)",
             number(part * 100.0),
-            number(oracle.median.goodput * 100.0)
+            number(oracle.median.goodput * 100.0),
+            number(worst * 100.0)
         ),
-        passed: part >= least,
+        passed: part >= least && worst >= least_worst,
     })
 }
 

@@ -1,5 +1,6 @@
 //! The scenarios that stages run through.
 
+mod partial;
 mod waits;
 
 use tussah::stage::control::Owns;
@@ -377,6 +378,8 @@ pub fn all() -> Vec<Scenario> {
             "70 % of the rate that the permits of a `Limit` allow; for 4 s events hold them ten times as long",
             waits::slow_down(),
         ),
+        partial::tenth(),
+        partial::half(),
         waits::latency(),
         waits::bursts(),
         waits::mixed_closed(),

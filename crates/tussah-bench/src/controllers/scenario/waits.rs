@@ -7,19 +7,19 @@ use super::{MS, SECOND, Scenario};
 
 /// The number of permits, and the time for which each event holds one, in nanoseconds.
 const PERMITS: usize = 8;
-const HOLD_NS: f64 = 10e6;
+pub(super) const HOLD_NS: f64 = 10e6;
 
 /// The rate that the permits allow, in events per second.
-const CAPACITY: f64 = PERMITS as f64 * 1e9 / HOLD_NS;
+pub(super) const CAPACITY: f64 = PERMITS as f64 * 1e9 / HOLD_NS;
 
 /// The computing time of a handler in addition to the wait, in nanoseconds.
-const COMPUTE_NS: f64 = 50_000.0;
+pub(super) const COMPUTE_NS: f64 = 50_000.0;
 
 const TARGET_NS: u64 = 100 * MS;
 
 /// Returns a stage whose handlers hold one of eight permits for 10 ms, exponentially distributed,
 /// with a batch for each event. The stage does not know of the waits for permits.
-fn permits() -> Scenario {
+pub(super) fn permits() -> Scenario {
     Scenario {
         name: "",
         about: "",
@@ -50,7 +50,7 @@ fn holding(mean_ns: f64) -> Service {
     }
 }
 
-fn waiting(wait: Distribution) -> Service {
+pub(super) fn waiting(wait: Distribution) -> Service {
     Service {
         wait,
         wait_share: 1.0,

@@ -20,7 +20,7 @@
 //! - **Turn and probe.** The controller reduces the number of events in service and measures the
 //!   throughput again. If the throughput is unchanged, a resource is scarce and the reduction
 //!   stays. If the throughput fell in proportion, nothing is scarce: all events are in service
-//!   again, and S becomes the newly measured service time.
+//!   again, and S becomes the newly measured service time. [`pause`] delays the next trial.
 //! - **Held.** The stage keeps enough events in service to keep the resource busy for S, plus some
 //!   slack. C and S may change, so the controller occasionally tries half or twice the number and
 //!   compares again. After an unsuccessful trial, it waits twice as long before the next one.
@@ -34,7 +34,16 @@
 //!
 //! If a stage starts in overload, S may be too high instead, and hide all scarcity. So if the stage
 //! refuses events for a while and nothing is known to be scarce, the controller tries half the
-//! number, with the same pauses.
+//! number, with pauses of its own.
+//!
+//! # Mixtures
+//! If only some events need the scarce resource, they accumulate in service, while the others still
+//! end quickly. After a reduction, those that wait for the resource are left over. The throughput
+//! is then far lower, although a resource is scarce. The same happens if nothing is scarce, and
+//! some services take long. In both cases, the controller takes the reduction back, because the
+//! other events are served only with more in service. To avoid more trials, it *supposes* an S that
+//! would explain the excess; but only measured times raise the target. If the throughput stays
+//! above a third, the trial goes on, and it compares the mixture with the mixture.
 //!
 //! [`common`] describes the use of known waits, those for permits of a limit. S never includes
 //! them. All other decisions count events over time. Only S uses service times, and only at almost
@@ -48,6 +57,7 @@ mod held;
 mod history;
 mod learned;
 mod pace;
+mod pause;
 #[cfg(test)]
 mod tests;
 mod trial;
@@ -58,6 +68,7 @@ use self::common::Common;
 use self::history::{History, Mark};
 pub(super) use self::learned::Learned;
 use self::pace::Pace;
+use self::pause::Pause;
 use self::unloaded::Unloaded;
 use super::{Sample, Why};
 
@@ -142,6 +153,8 @@ pub(super) struct Knee {
     /// trial of whether fewer in service do as much.
     refusing: Pace,
     refusing_rest: f64,
+    /// The pause between trials of an excess.
+    pause: Pause,
     /// True if a comparison has shown that a resource is scarce, since the first reduction.
     shown: bool,
     /// True if the last trial used more servlets, not fewer.
@@ -167,6 +180,7 @@ impl Knee {
             rest_next: 0.0,
             refusing: Pace::default(),
             refusing_rest: REST_MIN,
+            pause: Pause::default(),
             shown: false,
             tried_more: true,
             calm_ns: 0.0,

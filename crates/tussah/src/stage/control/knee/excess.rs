@@ -46,8 +46,12 @@ impl Knee {
         // finished.
         let stays = came >= gone - gone.sqrt();
         let sure = excess > EXCESS_ERRORS * (busy + came).sqrt();
+        if sample.servlets.busy >= sample.servlets.max || sample.refused > 0 {
+            self.unloaded.is_loaded(busy, &self.history);
+        }
         self.unloaded
             .learn(delay_ns, sure.then_some(busy), &self.history);
+        let is_pausing = self.pause.lasts(sample);
         let found = rate > 0.0 && delay_ns > self.target_ns / 2.0;
         if !(found && sure && stays && busy > SERVLETS_MIN) {
             return false;
@@ -60,6 +64,9 @@ impl Knee {
         let are_long = own_ns + limited_ns > long_ns;
         let are_waits = is_known || are_long;
         if !are_waits && !self.history.is_flooded(self.unloaded.mean_ns_max()) {
+            return false;
+        }
+        if !is_known && is_pausing {
             return false;
         }
         let may_lack_permits = self.limited as f64 > KNOWN * excess;
@@ -93,6 +100,9 @@ impl Knee {
             return false;
         }
         if sample.refused == 0 && sample.shed == 0 {
+            if sample.queue_len == 0 {
+                self.refusing = Pace::default();
+            }
             return false;
         }
         self.refusing.add(sample);

@@ -113,6 +113,13 @@ impl History {
         older.growth(&newer) > FADES
     }
 
+    /// Returns whether the services that have ended since a mark are more and more those left over
+    /// by the short ones.
+    pub(super) fn is_left_over(&self, from: &Mark) -> bool {
+        let (older, newer) = self.halves(from);
+        older.is_left_by(newer.mean_ns())
+    }
+
     /// Returns the number of events in a batch, on average.
     pub(super) fn events_per_batch(&self) -> f64 {
         (self.total.finished / self.total.batches.max(1.0)).max(1.0)

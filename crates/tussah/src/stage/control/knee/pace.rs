@@ -43,6 +43,10 @@ const MANY: f64 = 96.0;
 const FALL: f64 = 1.0 / 3.0;
 const FALL_BATCHES: f64 = 64.0;
 
+/// The ratio of service times above which only the long services of a mixture are left. If no new
+/// service begins, exponential ones that end within their mean time have taken twice that at most.
+const LEFT_OVER: f64 = 2.0;
+
 /// The ratio of a later throughput to an earlier one above which hardly any service could have
 /// ended in the earlier period.
 const BEGINS: f64 = 4.0;
@@ -145,6 +149,12 @@ impl Pace {
         self.times_ns / self.batches.max(1.0)
     }
 
+    /// Returns whether services that take `mean_ns` are those left over after the short ones of
+    /// this period. The throughput of the long services says little about that of the mixture.
+    pub(super) fn is_left_by(&self, mean_ns: f64) -> bool {
+        mean_ns > LEFT_OVER * self.mean_ns()
+    }
+
     /// Returns the mean time if few batches have ended: by Little's law, those in service take
     /// longer. Some of them may fail, so the result is at most the length of the period.
     pub(super) fn pending_ns(&self) -> f64 {
@@ -230,9 +240,13 @@ impl Pace {
     /// Returns whether the number in service stayed about the same, apart from chance, while all
     /// of the batches in service ended several times.
     pub(super) fn is_stationary(&self) -> bool {
-        let in_service = self.in_service();
+        self.batches > ROUNDS * self.in_service() && self.is_steady()
+    }
+
+    /// Returns whether the number in service stayed about the same, apart from chance.
+    pub(super) fn is_steady(&self) -> bool {
         let change = (self.last - self.first).abs();
-        self.batches > ROUNDS * in_service && change < CHANCE * in_service.max(1.0).sqrt()
+        change < CHANCE * self.in_service().max(1.0).sqrt()
     }
 
     /// Returns the square of the coefficient of variation of the service times in both periods.

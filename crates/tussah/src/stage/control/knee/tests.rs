@@ -527,6 +527,85 @@ fn services_that_wait_for_a_worker_are_not_taken_for_long_ones() {
     }
 }
 
+/// Of all events, `share` need one of eight permits, for 10 ms: `rate` is several times as many as
+/// can get one. All events also wait for 10 ms.
+fn mixture(share: f64, rate: f64, limits: bool) -> Simulation {
+    let service = Service {
+        hold: Distribution::Bimodal(0.0, 10e6, share),
+        wait: Distribution::Constant(10e6),
+        wait_share: 1.0,
+        ..Service::computing(Distribution::Constant(50_000.0))
+    };
+    Simulation {
+        until_ns: 10 * SECOND,
+        limits,
+        services: vec![(0, service)],
+        arrivals: Arrivals::steps(&[(0, rate / 10.0), (SECOND, rate)]),
+        ..permits(0.0)
+    }
+}
+
+#[test]
+fn a_resource_that_some_events_need_does_not_stop_the_others() {
+    // A bound of a few hundred events in service would answer all that it lets in. After a
+    // reduction, the events that wait for permits are left over, and end far more slowly.
+    for (share, rate, least) in [
+        (0.1, 16_000.0, 0.85),
+        (0.33, 24_000.0, 0.55),
+        (0.5, 4800.0, 0.6),
+    ] {
+        for limits in [false, true] {
+            let simulation = mixture(share, rate, limits);
+            let able = 8.0 * 800.0 / share;
+            let goods = (1..=4).map(|seed| run(&simulation, seed, 2 * SECOND, TARGET_NS).0[0]);
+            let good = goods.sum::<f64>() / 4.0 / able;
+            assert!(good > least, "{good} of what is possible, {share} {limits}");
+        }
+    }
+}
+
+/// The load is 70 % of what eight permits allow. For 4 s, events hold them ten times as long.
+#[test]
+fn an_excess_that_grows_after_an_unsuccessful_trial_is_found() {
+    let holding = |mean_ns| Service {
+        hold: Distribution::Exponential(mean_ns),
+        ..Service::computing(Distribution::Constant(50_000.0))
+    };
+    let simulation = Simulation {
+        until_ns: 10 * SECOND,
+        services: vec![
+            (0, holding(10e6)),
+            (2 * SECOND, holding(100e6)),
+            (6 * SECOND, holding(10e6)),
+        ],
+        arrivals: Arrivals::steps(&[(0, 560.0)]),
+        ..permits(0.0)
+    };
+    let possible = 4.0 * 80.0 + 4.0 * 560.0;
+    for seed in 1..=12 {
+        // The 90th percentile of the long services, and half of the target.
+        let good = run(&simulation, seed, 2 * SECOND, 280 * MS).0[0] / possible;
+        assert!(good > 0.7, "{good} at seed {seed}");
+    }
+}
+
+/// Half of the services become long. The short ones go on as before.
+#[test]
+fn services_of_which_half_become_long_are_no_scarcity() {
+    let wait = |long_ns| Distribution::Bimodal(5e6, long_ns, 0.5);
+    let simulation = Simulation {
+        until_ns: 12 * SECOND,
+        servlets: 4096,
+        ..waits(
+            vec![(0, wait(5e6)), (2 * SECOND, wait(300e6))],
+            Arrivals::steps(&[(0, 1000.0)]),
+        )
+    };
+    let rejected = |seed| run(&simulation, seed, 2 * SECOND, TARGET_NS).1;
+    let rejected: u64 = (1..=4).map(rejected).sum();
+    assert!(rejected < 8000, "{rejected} of 40,000");
+}
+
 /// One event in ten needs the only permit, for 100 ms: five times as many as can get it. All others
 /// wait for 10 ms.
 #[test]

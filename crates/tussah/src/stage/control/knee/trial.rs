@@ -1,13 +1,16 @@
 //! Trials of another number in service.
 
 use super::pace::{Pace, Verdict};
-use super::{CUT, CUT_LATER, Knee, OLD_MIN, Phase, RATE_SOON, REST_MAX};
+use super::{CUT, CUT_LATER, Knee, OLD_MIN, Phase, RATE_SOON, REST_MAX, REST_MIN};
 use crate::stage::control::{Sample, Why};
 
 impl Knee {
     /// Changes the number in service, to compare the throughput.
     pub(super) fn turn(&mut self, servlets: f64, known: Option<Pace>, max: f64) {
         let before = self.servlets;
+        if matches!(self.phase, Phase::Free) {
+            self.pause.try_fewer(self.history.total().at_ns, before);
+        }
         self.servlets = servlets.clamp(1.0, max).round();
         self.phase = Phase::Turn {
             before,
@@ -42,8 +45,12 @@ impl Knee {
             from,
         };
         if !self.shown && self.history.fades(&from) {
-            self.unloaded.at_least(old.pending_ns());
-            return self.free(Why::FewerDoLess);
+            if self.history.is_left_over(&from) {
+                self.unloaded.suppose(old.pending_ns());
+            } else {
+                self.unloaded.at_least(old.pending_ns());
+            }
+            return self.set_free(false);
         }
         // Old events that take long may hold the servlets.
         if let Some(known) = known.filter(|known| self.falls(before, known)) {
@@ -63,6 +70,12 @@ impl Knee {
         self.rest = self.rest_next;
         self.rest_next = (2.0 * self.rest_next).min(REST_MAX);
         self.hold(before, why);
+    }
+
+    /// Ends an unsuccessful trial of the free phase.
+    fn set_free(&mut self, sure: bool) {
+        self.pause.start(self.history.total().at_ns, sure);
+        self.free(Why::FewerDoLess);
     }
 
     /// Returns whether fewer servlets than `before` do far less.
@@ -100,21 +113,25 @@ impl Knee {
         };
         self.rate = pace.per_ns();
         self.shown |= scarce;
+        if scarce {
+            self.pause.reset();
+            self.refusing_rest = REST_MIN;
+        }
         let more = self.servlets > before;
         match (scarce, more) {
             (false, _) => {
-                self.unloaded.at_least(if falls {
-                    pace.pending_ns()
+                if falls {
+                    self.unloaded.suppose(pace.pending_ns());
                 } else {
-                    pace.mean_ns()
-                });
+                    self.unloaded.at_least(pace.mean_ns());
+                }
                 if more {
                     self.turn(2.0 * self.servlets, Some(pace), max);
                 } else if self.shown {
                     self.take_back(before, Why::FewerDoLess);
                 } else {
                     // Services take longer now. That alone does not mean scarcity.
-                    self.free(Why::FewerDoLess);
+                    self.set_free(falls);
                 }
             }
             (true, true) => self.take_back(before, Why::MoreDoNoMore),

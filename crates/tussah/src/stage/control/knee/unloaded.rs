@@ -40,6 +40,8 @@ pub(super) struct Unloaded {
     target_ns: f64,
     mean_ns: f64,
     p90_ns: f64,
+    /// A longer mean that would explain an excess without scarcity, or 0.
+    supposed_ns: f64,
     /// The number of batches on which the estimate is based, up to [`KNOWN_MAX`].
     known: f64,
     /// The last time without an event in service, before the first estimate.
@@ -75,6 +77,7 @@ impl Unloaded {
             target_ns,
             mean_ns: 0.0,
             p90_ns: 0.0,
+            supposed_ns: 0.0,
             known: 0.0,
             began: Mark::default(),
             is_young: false,
@@ -96,9 +99,8 @@ impl Unloaded {
     /// Returns a target that can be met, in nanoseconds. If services take most of the configured
     /// target or more, it leaves half of that target for waits.
     pub(super) fn effective_target_ns(&self) -> f64 {
-        let p90_ns = self.p90_ns.max(self.mean_ns);
-        if p90_ns > self.target_ns / 2.0 {
-            p90_ns + self.target_ns / 2.0
+        if self.p90_ns > self.target_ns / 2.0 {
+            self.p90_ns + self.target_ns / 2.0
         } else {
             self.target_ns
         }
@@ -181,14 +183,17 @@ impl Unloaded {
 
     /// Learns from a full window, while working off the excess takes `delay_ns`. If the excess is
     /// not due to chance, `in_service` is the number of batches that are in service during it.
+    ///
+    /// A longer time must last for a target, with a steady number in service: while the number
+    /// grows, each window would raise the mean, and hide the excess.
     pub(super) fn learn(&mut self, delay_ns: f64, in_service: Option<f64>, history: &History) {
         if self.is_young {
             return self.grow_up(history);
         }
-        let near_ns = NEAR * self.effective_target_ns();
+        let long_ns = self.target_ns.max(self.mean_ns);
+        let near_ns = NEAR * long_ns;
         if let Some(in_service) = in_service.filter(|_| delay_ns >= near_ns) {
-            // These batches may still wait for each other when the excess has gone.
-            self.clean_from = history.total().batches + in_service;
+            self.is_loaded(in_service, history);
         }
         let (mean_ns, p90_ns, batches) = self.window(history);
         if batches < WINDOW {
@@ -196,7 +201,14 @@ impl Unloaded {
         }
         let error_ns = self.deviation_ns() / batches.sqrt();
         let shorter = mean_ns < self.mean_ns - ERRORS * error_ns;
-        let is_clean = self.from.batches >= self.clean_from;
+        let pace = Pace::between(&self.from, &history.total());
+        if !shorter && pace.ns < long_ns {
+            return;
+        }
+        if mean_ns < self.supposed_ns {
+            self.supposed_ns += LONGER * (mean_ns - self.supposed_ns);
+        }
+        let is_clean = self.from.batches >= self.clean_from && pace.is_steady();
         if shorter || is_clean && delay_ns < near_ns {
             let part = if shorter { SHORTER } else { LONGER };
             self.mean_ns += part * (mean_ns - self.mean_ns);
@@ -206,6 +218,12 @@ impl Unloaded {
         self.restart(history);
     }
 
+    /// Records that services may wait for each other. The `in_service` batches may still do so
+    /// later.
+    pub(super) fn is_loaded(&mut self, in_service: f64, history: &History) {
+        self.clean_from = history.total().batches + in_service;
+    }
+
     fn deviation_ns(&self) -> f64 {
         (self.p90_ns - self.mean_ns).max(0.0) / P90
     }
@@ -213,7 +231,8 @@ impl Unloaded {
     /// Returns an upper bound of the mean, in nanoseconds. If a few services take long, the mean of
     /// a few dozen services differs from the mean of all.
     pub(super) fn mean_ns_max(&self) -> f64 {
-        self.mean_ns + ERRORS * self.deviation_ns() / self.known.max(1.0).sqrt()
+        let mean_ns = self.mean_ns.max(self.supposed_ns);
+        mean_ns + ERRORS * self.deviation_ns() / self.known.max(1.0).sqrt()
     }
 
     fn scale(&mut self, mean_ns: f64) {
@@ -228,8 +247,15 @@ impl Unloaded {
         }
     }
 
+    /// Raises the mean to a time that would explain an excess without scarcity. Nothing has shown
+    /// that all services take that time, so the effective target does not follow.
+    pub(super) fn suppose(&mut self, mean_ns: f64) {
+        self.supposed_ns = self.supposed_ns.max(mean_ns);
+    }
+
     /// Lowers the mean to a time that was measured, possibly under scarcity.
     pub(super) fn at_most(&mut self, mean_ns: f64) {
+        self.supposed_ns = 0.0;
         if mean_ns < self.mean_ns {
             self.scale(mean_ns);
         }
@@ -254,6 +280,7 @@ mod tests {
     fn show(history: &mut History, batches: u64, mean_ms: u64, deviation_ms: f64) {
         let squares = (mean_ms as f64).powi(2) + deviation_ms * deviation_ms;
         let sample = Sample {
+            interval_ns: 100 * MS,
             batches,
             service_ns: batches * mean_ms * MS,
             service_squares: batches as f64 * squares / 1e6,
