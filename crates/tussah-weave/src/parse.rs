@@ -8,10 +8,11 @@ use crate::lex::{self, lex};
 use crate::suggest;
 use crate::token::{Punct, Span, Token, TokenKind};
 use crate::tree::{Definition, File, Name, Path};
+use crate::unit::NumberError;
 
-pub(crate) use self::constant::constant;
 #[cfg(test)]
 pub(crate) use self::constant::expression;
+pub(crate) use self::constant::{ConstantError, constant};
 
 mod constant;
 mod expr;
@@ -96,8 +97,8 @@ struct Parser<'a> {
     has_lost_limit: bool,
     /// The graphs that are defined inside another.
     inner: Vec<Definition>,
-    /// The reason why a number has no value, such as `is too large`.
-    wrong_value: Option<String>,
+    /// The reason why the last wrong number has no value.
+    wrong_number: Option<NumberError>,
     /// True if a semicolon is reported.
     has_semicolon: bool,
     diagnostics: Vec<Diagnostic>,
@@ -141,7 +142,7 @@ impl<'a> Parser<'a> {
             refused: BTreeSet::new(),
             has_lost_limit: false,
             inner: Vec::new(),
-            wrong_value: None,
+            wrong_number: None,
             has_semicolon: false,
             diagnostics: Vec::new(),
             layout: Layout::default(),

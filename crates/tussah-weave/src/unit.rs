@@ -1,5 +1,6 @@
 //! Units of sizes, durations and counts. A number with a unit is an exact value.
 
+use std::fmt;
 use std::time::Duration;
 
 use crate::suggest;
@@ -97,21 +98,85 @@ pub(crate) fn help(name: &str) -> String {
     }
 }
 
+/// Bound, in hours: the longest duration, which has to fit into 64 bits of nanoseconds. A longer
+/// one is an error.
+const DURATION_HOURS_MAX: u64 = 5_000_000;
+
+/// The longest duration.
+pub(crate) const DURATION_MAX: Duration = Duration::from_secs(DURATION_HOURS_MAX * 3600);
+
+/// The reason why a number has no value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NumberError {
+    /// The value is too large.
+    TooLarge,
+    /// The duration is too long.
+    TooLong,
+    /// The number has too many digits after the point.
+    TooExact,
+    /// The value is not a whole number of these things.
+    NotWhole(&'static str),
+    /// The text is not a number.
+    NotANumber,
+    /// The number has a unit other than those of counts, so it cannot be a rate.
+    RateOfQuantity,
+    /// The rate is not for a time.
+    RateForQuantity,
+}
+
+impl NumberError {
+    /// Returns the message about a number.
+    pub(crate) fn of(self, number: &str) -> String {
+        match self {
+            Self::TooLarge | Self::TooExact | Self::NotANumber => format!("`{number}` {self}"),
+            Self::TooLong | Self::NotWhole(_) => format!("this {self}"),
+            Self::RateOfQuantity | Self::RateForQuantity => self.to_string(),
+        }
+    }
+}
+
+/// Writes the predicate of a sentence about the number, or a sentence about rates.
+impl fmt::Display for NumberError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLarge => out.write_str("is too large"),
+            Self::TooLong => write!(
+                out,
+                "is longer than {DURATION_HOURS_MAX} h, the longest duration"
+            ),
+            Self::TooExact => write!(out, "has more than {DIGITS_MAX} digits after the point"),
+            Self::NotWhole(of) => write!(out, "is not a whole number{of}"),
+            Self::NotANumber => out.write_str("is not a number"),
+            Self::RateOfQuantity => {
+                out.write_str("a rate counts items, such as `10/s` or `10 k/s`")
+            }
+            Self::RateForQuantity => {
+                out.write_str("a rate is for a time, such as `10/s` or `10/min`")
+            }
+        }
+    }
+}
+
 /// Returns the value of a decimal number with a unit.
 ///
 /// # Errors
 ///
 /// Returns an error if the value is too large, or not a whole number of items, bytes or
 /// nanoseconds.
-pub(crate) fn value(number: &str, unit: Option<Unit>) -> Result<Value, String> {
+pub(crate) fn value(number: &str, unit: Option<Unit>) -> Result<Value, NumberError> {
     match unit {
         None if number.contains('.') => Ok(Value::Number(real(number)?)),
         None => whole(number, 1, "").map(Value::Count),
         Some(Unit::Percent) => Ok(Value::Number(real(number)? / 100.0)),
         Some(Unit::Times(factor)) => whole(number, factor, "").map(Value::Count),
         Some(Unit::Bytes(factor)) => whole(number, factor, " of bytes").map(Value::Size),
-        Some(Unit::Nanoseconds(factor)) => whole(number, factor, " of nanoseconds")
-            .map(|nanoseconds| Value::Duration(Duration::from_nanos(nanoseconds))),
+        Some(Unit::Nanoseconds(factor)) => {
+            let time = Duration::from_nanos(whole(number, factor, " of nanoseconds")?);
+            match time <= DURATION_MAX {
+                true => Ok(Value::Duration(time)),
+                false => Err(NumberError::TooLong),
+            }
+        }
     }
 }
 
@@ -120,26 +185,24 @@ pub(crate) fn value(number: &str, unit: Option<Unit>) -> Result<Value, String> {
 /// # Errors
 ///
 /// Returns an error if the number is too large, or if the unit is not a unit of time.
-pub(crate) fn rate(number: &str, times: Option<Unit>, per: Unit) -> Result<Value, String> {
+pub(crate) fn rate(number: &str, times: Option<Unit>, per: Unit) -> Result<Value, NumberError> {
     let factor = match times {
         None => 1,
         Some(Unit::Times(factor)) => factor,
-        Some(_) => return Err("a rate counts items, such as `10/s` or `10 k/s`".into()),
+        Some(_) => return Err(NumberError::RateOfQuantity),
     };
     let Unit::Nanoseconds(nanoseconds) = per else {
-        return Err("a rate is for a time, such as `10/s` or `10/min`".into());
+        return Err(NumberError::RateForQuantity);
     };
     let seconds = nanoseconds as f64 / 1e9;
     Ok(Value::Rate(real(number)? * factor as f64 / seconds))
 }
 
-fn real(number: &str) -> Result<f64, String> {
-    let real: f64 = number
-        .parse()
-        .map_err(|_| format!("`{number}` is not a number"))?;
+fn real(number: &str) -> Result<f64, NumberError> {
+    let real: f64 = number.parse().map_err(|_| NumberError::NotANumber)?;
     match real.is_finite() {
         true => Ok(real),
-        false => Err(format!("`{number}` is too large")),
+        false => Err(NumberError::TooLarge),
     }
 }
 
@@ -148,29 +211,23 @@ fn real(number: &str) -> Result<f64, String> {
 const DIGITS_MAX: usize = 20;
 
 /// Multiplies a decimal number with a factor, without rounding.
-fn whole(number: &str, factor: u64, of: &str) -> Result<u64, String> {
-    let too_large = || format!("`{number}` is too large");
+fn whole(number: &str, factor: u64, of: &'static str) -> Result<u64, NumberError> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let fraction = fraction.trim_end_matches('0');
     if fraction.len() > DIGITS_MAX {
-        return Err(format!(
-            "`{number}` has more than {DIGITS_MAX} digits after the point"
-        ));
+        return Err(NumberError::TooExact);
     }
-    let digits: u128 = format!("{whole}{fraction}")
-        .parse()
-        .map_err(|_| too_large())?;
-    let scaled = digits
-        .checked_mul(u128::from(factor))
-        .ok_or_else(too_large)?;
+    let digits: Option<u128> = format!("{whole}{fraction}").parse().ok();
+    let scaled = digits.and_then(|digits| digits.checked_mul(u128::from(factor)));
+    let scaled = scaled.ok_or(NumberError::TooLarge)?;
     let scale = u32::try_from(fraction.len())
         .ok()
         .and_then(|places| 10_u128.checked_pow(places))
-        .ok_or_else(too_large)?;
+        .ok_or(NumberError::TooLarge)?;
     if !scaled.is_multiple_of(scale) {
-        return Err(format!("this is not a whole number{of}"));
+        return Err(NumberError::NotWhole(of));
     }
-    u64::try_from(scaled / scale).map_err(|_| too_large())
+    u64::try_from(scaled / scale).map_err(|_| NumberError::TooLarge)
 }
 
 /// Splits a size into a count and its largest unit without a fraction.
@@ -201,7 +258,7 @@ mod tests {
         let check = |number: &str, unit: &str, expected: &str| {
             let shown = match value(number, find(unit)) {
                 Ok(value) => value.to_string(),
-                Err(error) => error,
+                Err(error) => error.of(number),
             };
             assert_eq!(shown, expected, "{number} {unit}");
         };
@@ -216,6 +273,15 @@ mod tests {
         check("1", "KB", "1 kB");
         check("200", "MB", "200 MB");
         check("24", "h", "24 h");
+        check("5000000", "h", "5000000 h");
+        let too_long = "this is longer than 5000000 h, the longest duration";
+        check("5000000.1", "h", too_long);
+        check("18446744073709551615", "ns", too_long);
+        check(
+            "18446744073709551616",
+            "ns",
+            "`18446744073709551616` is too large",
+        );
         check("0.5", "B", "this is not a whole number of bytes");
         check("1.0", "B", "1 B");
         check(

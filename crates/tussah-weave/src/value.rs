@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
+use crate::parse::ConstantError;
 use crate::types::Type;
 use crate::unit;
 
@@ -242,9 +243,13 @@ impl Value {
             _ => {
                 let found = crate::parse::constant(text).map_err(|why| {
                     let example = kind.example().unwrap_or_default();
-                    error(match why.as_str() {
-                        "" => format!("{text:?} is not a {kind}, expected for example {example}"),
-                        why => format!("{} {why}", text.trim()),
+                    let value = text.trim();
+                    error(match why {
+                        ConstantError::NotConstant => {
+                            format!("{text:?} is not a {kind}, expected for example {example}")
+                        }
+                        ConstantError::Number(why) => format!("{value} {why}"),
+                        ConstantError::TooLarge => format!("{value} is too large"),
                     })
                 })?;
                 let found_kind = found.kind();
@@ -340,6 +345,27 @@ mod tests {
             "18446744073709551616 is too large",
         );
         check("0.5 B", Kind::Size, "0.5 B is not a whole number of bytes");
+        check("5 M * 1 h", Kind::Duration, "5000000 h");
+        check(
+            "5 M * 1 h + 1 ns",
+            Kind::Duration,
+            "5 M * 1 h + 1 ns is too large",
+        );
+        check(
+            "5000001 h",
+            Kind::Duration,
+            "5000001 h is longer than 5000000 h, the longest duration",
+        );
+        check(
+            "2 * 10000000 TiB",
+            Kind::Size,
+            "2 * 10000000 TiB is too large",
+        );
+        check(
+            "10 MiB/s",
+            Kind::Rate,
+            "\"10 MiB/s\" is not a rate, expected for example 10 k/s",
+        );
         check("10 k/s", Kind::Rate, "10000/s");
         check(
             "x",

@@ -1,6 +1,9 @@
 //! The arithmetic of values: which operators suit which kinds, and what they yield.
 
+use std::time::Duration;
+
 use super::{BinaryOp, EvalCause, UnaryOp, seconds};
+use crate::unit;
 use crate::value::{Kind, Value};
 
 /// Returns the kind of `op operand`.
@@ -150,9 +153,13 @@ fn of_whole(kind: &Kind, whole: u128) -> Option<Value> {
     match kind {
         Kind::Count => Some(Value::Count(whole)),
         Kind::Size => Some(Value::Size(whole)),
-        Kind::Duration => Some(Value::Duration(std::time::Duration::from_nanos(whole))),
+        Kind::Duration => duration(Duration::from_nanos(whole)),
         _ => None,
     }
+}
+
+fn duration(time: Duration) -> Option<Value> {
+    (time <= unit::DURATION_MAX).then_some(Value::Duration(time))
 }
 
 /// Returns the value as a number; a duration in seconds.
@@ -165,10 +172,6 @@ fn real(value: &Value) -> f64 {
     }
 }
 
-/// Bound, in seconds: the longest duration that an expression may have, because it has to fit into
-/// 64 bits of nanoseconds. A longer one is an error.
-const SECONDS_MAX: f64 = 1.8e10;
-
 fn of_real(kind: &Kind, real: f64) -> Option<Value> {
     if !real.is_finite() {
         return None;
@@ -179,7 +182,7 @@ fn of_real(kind: &Kind, real: f64) -> Option<Value> {
         Kind::Rate => Some(Value::Rate(real)),
         Kind::Count => floor().map(Value::Count),
         Kind::Size => floor().map(Value::Size),
-        Kind::Duration if real < SECONDS_MAX => seconds(real).map(Value::Duration),
+        Kind::Duration => seconds(real).and_then(duration),
         _ => None,
     }
 }
@@ -228,6 +231,10 @@ mod tests {
         check("1 / 0", "division by zero");
         check("1.0 / 0", "division by zero");
         check("1 s * 99999999999", "the result is too large");
+        check("1 h * 5 M", "5000000 h");
+        check("5000000 h + 1 ns", "the result is too large");
+        check("5000000 h * 1.0", "5000000 h");
+        check("5000000 h * 1.001", "the result is too large");
         check("1 < 2 && !(3 s > 2 s)", "false");
         check("\"a\" == \"a\"", "true");
         check("true == false || 1 == 1.0", "true");

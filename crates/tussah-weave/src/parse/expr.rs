@@ -144,12 +144,9 @@ impl Parser<'_> {
         let span = self.since(start);
         match value {
             Ok(value) => Ok(Expr::value(value, span)),
-            Err(message) => {
-                let named = format!("`{number}` ");
-                let rest = message.strip_prefix(&named);
-                let rest = rest.or_else(|| message.strip_prefix("this "));
-                self.wrong_value = rest.map(str::to_owned);
-                Err(self.report(Diagnostic::error(span, message)))
+            Err(error) => {
+                self.wrong_number = Some(error);
+                Err(self.report(Diagnostic::error(span, error.of(number))))
             }
         }
     }
