@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::scope::{Branches, Content, Entity, Place, Scope, are_exclusive};
-use super::values::Params;
+use super::values::{self, Params};
 use super::{Checker, copies, cycles, fused, ports, unify};
 use crate::diagnostic::Diagnostic;
 use crate::graph::{Graph, Limit, Node, Shed};
@@ -124,18 +124,12 @@ impl Builder<'_, '_> {
                 self.checker
                     .check_value(&mut self.params, default, Some(&param.kind), &role);
             }
-            if !self.params.kinds.contains_key(&param.name) {
-                let (name, kind) = (param.name.clone(), param.kind.clone());
-                self.params.kinds.insert(name, kind);
-            } else {
-                let first = definition
-                    .params
-                    .iter()
-                    .find(|first| first.name == param.name);
-                let message = format!("the parameter `{}` exists twice", param.name);
-                let error = Diagnostic::error(param.span, message);
-                let first = first.map_or(param.span, |first| first.span);
-                self.report(error.other(first, "it exists here first"));
+            match values::conflict(&definition.params, param) {
+                Some(error) => self.report(error),
+                None => {
+                    let (name, kind) = (param.name.clone(), param.kind.clone());
+                    self.params.kinds.insert(name, kind);
+                }
             }
         }
     }

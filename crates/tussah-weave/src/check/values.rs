@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Checker;
 use crate::diagnostic::Diagnostic;
 use crate::expr::{EvalCause, EvalError, Expr};
+use crate::graph::Param;
 use crate::suggest;
 use crate::value::{Kind, Value};
 
@@ -24,6 +25,25 @@ impl Params {
             self.used.insert(name.to_owned());
         });
     }
+}
+
+/// Returns the error of a parameter whose name one of the parameters before it has. Names that
+/// differ only in case are the same, because they lead to the same variable in the environment.
+pub(super) fn conflict(params: &[Param], param: &Param) -> Option<Diagnostic> {
+    let mut before = params.iter().take_while(|it| it.span != param.span);
+    let first = before.find(|it| it.name.eq_ignore_ascii_case(&param.name))?;
+    let error = if first.name == param.name {
+        let message = format!("the parameter `{}` exists twice", param.name);
+        Diagnostic::error(param.span, message).other(first.span, "it exists here first")
+    } else {
+        let message = format!(
+            "the names of the parameters `{}` and `{}` differ only in case",
+            first.name, param.name
+        );
+        let error = Diagnostic::error(param.span, message).other(first.span, "the other one");
+        error.help("rename one of them: both have the same variable in the environment")
+    };
+    Some(error)
 }
 
 impl Checker<'_> {
