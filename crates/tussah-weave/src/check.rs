@@ -13,6 +13,7 @@ use crate::tree::{File, Path};
 mod args;
 mod build;
 mod cases;
+mod conditions;
 mod copies;
 mod cycles;
 mod doubles;

@@ -4,9 +4,11 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use super::build::Builder;
+use super::conditions::{Case, cases};
 use super::ports::spell_edge;
 use crate::diagnostic::Diagnostic;
-use crate::graph::{Edge, Via, WhenFull};
+use crate::expr::Expr;
+use crate::graph::{Edge, Limit, Via, WhenFull};
 use crate::modules::Parallelism;
 
 /// Marks the edges that close cycles. Reports the cycles that cannot work.
@@ -26,39 +28,54 @@ pub(super) fn check(builder: &mut Builder<'_, '_>) {
         );
         reported.extend(&cycle);
     }
-    let limits: Vec<Vec<usize>> = builder
-        .graph
-        .limits
-        .iter()
-        .map(|limit| limit.nodes.clone())
-        .collect();
-    let is_limited = |edge: &Edge| {
-        limits
-            .iter()
-            .any(|nodes| nodes.contains(&edge.from.node) && nodes.contains(&edge.to.node))
+    for case in cases(&builder.graph.limits) {
+        unbounded(builder, &edges, &case, &mut reported);
+    }
+    serial_calls(builder, &edges);
+}
+
+/// Reports the cycles that no limit bounds in one case.
+fn unbounded(
+    builder: &mut Builder<'_, '_>,
+    edges: &[Edge],
+    case: &Case,
+    reported: &mut BTreeSet<usize>,
+) {
+    let holds = |condition: &Option<Expr>| condition.as_ref().is_none_or(|it| case.holds(it));
+    let limits = builder.graph.limits.iter();
+    let (limits, others): (Vec<_>, Vec<_>) = limits.partition(|limit| holds(&limit.condition));
+    let contains = |limit: &Limit, edge: &Edge| {
+        limit.nodes.contains(&edge.from.node) && limit.nodes.contains(&edge.to.node)
     };
-    let waits = |edge: &Edge| match &edge.via {
-        Via::Call | Via::Fused => true,
-        Via::Queue { when_full, .. } => *when_full == WhenFull::Wait,
+    let waits = |edge: &Edge| {
+        let ends = [edge.from.node, edge.to.node].map(|node| &builder.graph.nodes[node].condition);
+        let mut conditions = ends.into_iter().chain([&edge.condition]).flatten();
+        conditions.all(|condition| case.may_hold(condition))
+            && match &edge.via {
+                Via::Call | Via::Fused => true,
+                Via::Queue { when_full, .. } => *when_full == WhenFull::Wait,
+            }
     };
     // A cycle inside one limit is bounded. One that leaves the limit has an edge outside of it.
-    let leaves = |edge: &Edge| !is_limited(edge);
-    let unbounded = cycles(builder.graph.nodes.len(), &edges, &waits, &leaves);
-    for cycle in unbounded {
+    let leaves = |edge: &Edge| !limits.iter().any(|limit| contains(limit, edge));
+    let cycles = cycles(builder.graph.nodes.len(), edges, &waits, &leaves);
+    let absent: Vec<Limit> = others.into_iter().cloned().collect();
+    for cycle in cycles {
         if builder.has_lost_limit || cycle.iter().any(|edge| reported.contains(edge)) {
             continue;
         }
         let help = "let an edge give way with `via queue(1000, when_full: shed)`, or bound the items \
                     inside with `limit 1000 in { .. }`";
-        report(
-            builder,
-            &edges,
-            &cycle,
-            "can come to a standstill: each of its edges waits for room",
-            help,
-        );
+        let what = "can come to a standstill: each of its edges waits for room";
+        let mut absent = absent.iter();
+        let absent = absent.find(|limit| cycle.iter().any(|&at| contains(limit, &edges[at])));
+        report(builder, edges, &cycle, what, help);
+        if let (Some(limit), Some(error)) = (absent, builder.checker.diagnostics.last_mut()) {
+            let note = "this limit does not apply in every case";
+            *error = error.clone().other(limit.span, note);
+        }
+        reported.extend(&cycle);
     }
-    serial_calls(builder, &edges);
 }
 
 fn report(builder: &mut Builder<'_, '_>, edges: &[Edge], cycle: &[usize], what: &str, help: &str) {

@@ -357,3 +357,25 @@ fn limits_in_different_branches_may_contain_the_same_instances() {
         assert_eq!(counts, [expected]);
     }
 }
+
+#[test]
+fn a_limit_may_apply_only_in_the_cases_that_have_its_cycle() {
+    checked(
+        "use flow::{Log, Delay}
+        graph G(retries: flag, few: flag, n: count) {
+          a = Log<Line>() b = Log()
+          in -> a -> b -> out
+          if retries && n > 1 {
+            b -> a
+            if few { limit 5 in { a, b } } else { limit 500 in { a, b } }
+          }
+        }
+        graph H(few: flag) {
+          a = Log<Line>()
+          if few { b = Log() } else { b = Delay(1 s) }
+          in -> a -> b -> out
+          b -> a
+          if few { limit 5 in { a, b } } else { limit 500 in { a, b } }
+        }",
+    );
+}
