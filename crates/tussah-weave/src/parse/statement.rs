@@ -264,6 +264,9 @@ impl Parser<'_> {
             true => Some(self.end("an instance or `out`")?),
             false => None,
         };
+        if to.is_some() {
+            self.refuse_more_of_shed(&name)?;
+        }
         let span = self.since(start);
         Ok(ShedRule {
             name,
@@ -271,6 +274,26 @@ impl Parser<'_> {
             to,
             span,
         })
+    }
+
+    /// Reports what only an edge can have, after the receiver of a `shed` rule.
+    fn refuse_more_of_shed(&mut self, instance: &Name) -> Parse<()> {
+        let (message, help) = if self.is_punct(0, Punct::Arrow) {
+            let help = "write the edges after it as a statement of their own".to_owned();
+            (
+                "a `shed` rule ends at the receiver of the rejected items",
+                help,
+            )
+        } else if self.is_word("via") || self.is_word("after") {
+            let help = format!(
+                "write the rule without `->`, and give these options to an edge from `{}.dropped`",
+                instance.text
+            );
+            ("a `shed` rule has no `via` and no `after`", help)
+        } else {
+            return Ok(());
+        };
+        Err(self.report(Diagnostic::error(self.span(), message).help(help)))
     }
 
     fn choice(&mut self) -> Parse<Choice> {
