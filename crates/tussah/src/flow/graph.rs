@@ -5,6 +5,7 @@ mod fuse;
 mod limits;
 mod start;
 
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,8 +25,12 @@ pub struct Graph {
     name: String,
     instances: Vec<Named>,
     groups: Vec<Group>,
+    /// The numbers of the instances of each name. A graph may have thousands of shards.
+    places: HashMap<String, Range<usize>>,
     /// Sets of instances with a limit for each.
-    limits: Vec<(Limit, Vec<usize>)>,
+    limits: Vec<(Limit, BTreeSet<usize>)>,
+    /// The number of the limit around each instance that has one.
+    limited: HashMap<usize, usize>,
     edges: Vec<(End, End, Via)>,
     /// Output ports that need no edge.
     open: Vec<End>,
@@ -56,7 +61,9 @@ impl Graph {
             name: name.into(),
             instances: Vec::new(),
             groups: Vec::new(),
+            places: HashMap::new(),
             limits: Vec::new(),
+            limited: HashMap::new(),
             edges: Vec::new(),
             open: Vec::new(),
             position: None,
@@ -75,7 +82,7 @@ impl Graph {
         self.check_name(name)?;
         args.check(M::PARAMS)
             .map_err(|why| GraphError::instance(name, why))?;
-        self.instances.push(Named {
+        self.push(Named {
             name: name.to_owned(),
             position,
             instance: Box::new(Planned::<M>::new(args.of(name))),
@@ -144,14 +151,15 @@ impl Graph {
             add(self, &format!("{name}#{shard}"))?;
         }
         let shards = first..first + shards;
+        self.places.insert(name.to_owned(), shards.clone());
         self.groups.push(Group::new(name, shards, by));
         Ok(())
     }
 
     fn check_name(&self, name: &str) -> Result<(), GraphError> {
-        match self.place(name) {
-            Err(_) => Ok(()),
-            Ok(place) => Err(GraphError::NameTaken {
+        match self.places.get(name) {
+            None => Ok(()),
+            Some(place) => Err(GraphError::NameTaken {
                 name: name.to_owned(),
                 position: self.instances[place.start].position.to_string(),
             }),
@@ -161,11 +169,18 @@ impl Graph {
     /// Adds an instance without a module. Its name must be new.
     #[cfg(feature = "cli")]
     pub(crate) fn add_instance(&mut self, name: &str, instance: Box<dyn Instance>) {
-        self.instances.push(Named {
+        let position = self.position();
+        self.push(Named {
             name: name.to_owned(),
-            position: self.position(),
+            position,
             instance,
         });
+    }
+
+    fn push(&mut self, named: Named) {
+        let place = self.instances.len();
+        self.places.insert(named.name.clone(), place..place + 1);
+        self.instances.push(named);
     }
 
     /// Adds an edge that uses a queue. Each end consists of the name of an instance, a dot, and the
@@ -217,14 +232,7 @@ impl Graph {
 
     /// Returns the numbers of the instances of this name.
     fn place(&self, name: &str) -> Result<Range<usize>, GraphError> {
-        let group = self.groups.iter().find(|group| group.name == name);
-        let place = match group {
-            Some(group) => Some(group.shards.clone()),
-            None => {
-                let place = self.instances.iter().position(|it| it.name == name);
-                place.map(|place| place..place + 1)
-            }
-        };
+        let place = self.places.get(name).cloned();
         place.ok_or_else(|| GraphError::NoInstance {
             name: name.to_owned(),
             known: self.instances.iter().map(|it| it.name.clone()).collect(),
@@ -233,9 +241,9 @@ impl Graph {
 
     fn end(&self, end: &str, default: &str) -> Result<End, GraphError> {
         // The name of an instance may itself contain a dot.
-        let (name, port) = match self.place(end) {
-            Ok(_) => (end, default),
-            Err(_) => end.rsplit_once('.').unwrap_or((end, default)),
+        let (name, port) = match self.places.contains_key(end) {
+            true => (end, default),
+            false => end.rsplit_once('.').unwrap_or((end, default)),
         };
         Ok(End {
             name: name.to_owned(),

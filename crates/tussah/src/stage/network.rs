@@ -7,7 +7,9 @@ mod governing;
 mod handle;
 mod inspect;
 mod install;
+mod links;
 mod making;
+mod order;
 mod roster;
 mod table;
 
@@ -152,7 +154,7 @@ impl Network {
     #[must_use]
     pub fn names(&self) -> Vec<Arc<str>> {
         let table = self.inner.table.lock();
-        let names = table.stages.iter().map(|known| known.name.clone());
+        let names = table.stages().map(|known| known.name.clone());
         names.collect()
     }
 
@@ -166,7 +168,10 @@ impl Network {
     /// of the network.
     pub(crate) fn known(&self) -> (Vec<Known>, Vec<Edge>) {
         let table = self.inner.table.lock();
-        (table.stages.clone(), table.edges().cloned().collect())
+        (
+            table.stages().cloned().collect(),
+            table.edges().cloned().collect(),
+        )
     }
 
     /// Returns a number for a new stage.
@@ -176,15 +181,7 @@ impl Network {
 
     /// Adds a stage, whose number must be new.
     pub(crate) fn add(&self, stage: Known) -> Result<(), BuildError> {
-        let mut table = self.inner.table.lock();
-        if let Ok(known) = table.find(&stage.name) {
-            return Err(BuildError::NameTaken {
-                name: known.name.to_string(),
-                position: known.position.to_string(),
-            });
-        }
-        table.stages.push(stage);
-        Ok(())
+        self.inner.table.lock().add(stage)
     }
 
     /// Returns the source position of the stage with this name; empty if there is none.
@@ -240,7 +237,7 @@ pub(crate) fn here() -> Arc<str> {
 impl Drop for Inner {
     fn drop(&mut self) {
         // Each handle of a stage holds the network, so no handle exists any longer.
-        for known in self.table.get_mut().stages.drain(..) {
+        for known in self.table.get_mut().take_stages().into_values() {
             known.stage.abandon();
         }
     }

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use tussah::flow::{Fields, Graph, Modules, Value, module};
+use tussah::flow::{Args, Fields, Graph, Modules, Out, Value, Via, WhenFull, module};
 
 use super::Notes;
 use crate::runtime;
 
 /// A page, or a part of one.
-#[derive(Fields)]
+#[derive(Clone, Fields)]
 struct Page {
     path: String,
     #[fields(skip)]
@@ -203,4 +203,45 @@ fn one_shard_has_statistics_but_no_limit() {
         assert_eq!(running.stats("pages#1").expect("it exists").finished, 0);
         running.stop().await;
     });
+}
+
+/// Passes pages on.
+#[derive(Default)]
+struct Relay;
+
+#[module]
+impl Relay {
+    fn run(&self, page: Page, out: &impl Out<Page>) {
+        out.send(page);
+    }
+}
+
+/// A graph must start and end in a time that is about proportional to the number of its shards. A
+/// quadratic time would be minutes here.
+#[test]
+fn thousands_of_shards_start_and_end() {
+    for (shards, is_cycle) in [(4096, false), (1024, true)] {
+        runtime(2).block_on(async {
+            let mut graph = Graph::new("g");
+            let added = graph
+                .add::<Relay>("first", Args::new())
+                .and_then(|()| graph.add_shards::<Relay>("shards", shards, None, Args::new()))
+                .and_then(|()| graph.add::<Pages>("last", Notes::default().args()))
+                .and_then(|()| graph.add::<Relay>("again", Args::new()));
+            added.expect("the names are free");
+            let sheds = Via::queue(8).when_full(WhenFull::Shed);
+            let connected = graph
+                .connect("first", "shards")
+                .and_then(|()| graph.connect("shards", "last"))
+                .and_then(|()| match is_cycle {
+                    true => graph
+                        .connect("shards", "again")
+                        .and_then(|()| graph.connect_via("again", "shards", sheds)),
+                    false => graph.connect("again", "last"),
+                });
+            connected.expect("the ports exist");
+            let running = graph.start().expect("it is whole");
+            running.drain().await;
+        });
+    }
 }

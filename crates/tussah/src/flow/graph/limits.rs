@@ -1,5 +1,7 @@
 //! The limits of a graph: sets of instances, each with a maximum number of items.
 
+use std::collections::BTreeSet;
+
 use super::Graph;
 use crate::flow::error::GraphError;
 use crate::flow::shards::Group;
@@ -25,7 +27,7 @@ impl Graph {
     /// `start`, or if a name denotes one shard instead of all shards. Also returns an error if
     /// `items` is 0.
     pub fn limit(&mut self, items: usize, instances: &[&str]) -> Result<(), GraphError> {
-        let mut inside = Vec::new();
+        let mut inside = BTreeSet::new();
         for name in instances {
             for place in self.place(name)? {
                 let is_taken = self.limit_of(place).is_some() || inside.contains(&place);
@@ -43,7 +45,7 @@ impl Graph {
                             .into()
                     }
                     None => {
-                        inside.push(place);
+                        inside.insert(place);
                         continue;
                     }
                 };
@@ -52,6 +54,7 @@ impl Graph {
         }
         let limit = Limit::new(format!("{}: {}", self.name, instances.join(", ")), items);
         for &place in &inside {
+            self.limited.insert(place, self.limits.len());
             self.instances[place].instance.set_limit(limit.clone());
         }
         self.limits.push((limit, inside));
@@ -59,8 +62,7 @@ impl Graph {
     }
 
     pub(super) fn limit_of(&self, instance: usize) -> Option<&Limit> {
-        let mut limits = self.limits.iter();
-        let found = limits.find(|(_, inside)| inside.contains(&instance));
-        found.map(|(limit, _)| limit)
+        let limit = self.limited.get(&instance)?;
+        Some(&self.limits[*limit].0)
     }
 }

@@ -1,5 +1,6 @@
 //! The start of a graph: its instances become stages.
 
+use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
@@ -70,17 +71,15 @@ impl Graph {
         let ends = (edges.iter()).map(|(from, to, _)| (&from.instances, &to.instances));
         let order = upstream_first(self.instances.len(), ends);
         let (slots, keepers) = slots(&order, |place| self.instances[place].instance.has_state());
-        let is_bounded = |place| {
-            let mut queues = edges.iter().filter(|(_, _, via)| !via.is_call);
-            queues.any(|(_, to, _)| to.instances.contains(&place))
-        };
+        let queues = edges.iter().filter(|(_, _, via)| !via.is_call);
+        let bounded: HashSet<usize> = queues.flat_map(|(_, to, _)| to.instances.clone()).collect();
         let instances = self.instances.iter_mut().zip(slots).enumerate();
         for (place, (named, slot)) in instances {
             named.instance.set_slot(slot);
             let at = (&*named.name, &named.position);
             let ports = named
                 .instance
-                .declare(&running.network, at, is_bounded(place))?;
+                .declare(&running.network, at, bounded.contains(&place))?;
             running.ports.push((named.name.clone(), ports));
         }
         for group in &self.groups {
@@ -89,8 +88,13 @@ impl Graph {
             let ports = ports.map_err(|error| error.at(position))?;
             running.ports.push((group.name.clone(), ports));
         }
+        let ports = running
+            .ports
+            .iter()
+            .map(|(name, ports)| (&**name, &**ports));
+        let ports: HashMap<&str, &[InPort]> = ports.collect();
         for (from, to, via) in &edges {
-            let places = self.plan(&running.ports, from, to, via)?;
+            let places = self.plan(ports[&*to.name], from, to, via)?;
             running.edges.push(NamedEdge {
                 from: (from.name.clone(), from.port.clone()),
                 to: (to.name.clone(), to.port.clone()),
@@ -110,11 +114,18 @@ impl Graph {
             }
         }
         self.check(&edges)?;
-        let keepers = Arc::new(Keepers::new(keepers));
-        running.keepers = Arc::clone(&keepers);
+        running.keepers = Arc::new(Keepers::new(keepers));
+        self.install(running)
+    }
+
+    /// Makes all instances, and then starts those that send items by themselves.
+    fn install(self, running: &mut Running) -> Result<(), GraphError> {
+        // No item is sent before all instances exist, so the edges of all of them can be treated
+        // together. A graph may have thousands of shards.
+        running.network.defer_back_rooms();
         let (mut sources, mut tickers) = (Vec::new(), Vec::new());
         for named in self.instances {
-            let installed = named.instance.install(&keepers);
+            let installed = named.instance.install(&running.keepers);
             let Installed {
                 source,
                 tickers: more,
@@ -122,7 +133,7 @@ impl Graph {
             sources.extend(source.map(|source| (named.name, source)));
             tickers.extend(more);
         }
-        // No item is sent before all instances exist.
+        running.network.set_back_rooms();
         let runtime = running.network.handle();
         let sources = sources.into_iter().map(|(name, source)| {
             let network = running.network.clone();
@@ -181,26 +192,22 @@ impl Graph {
     /// number of the edge at its port.
     fn plan(
         &mut self,
-        ports: &[(String, Vec<InPort>)],
+        inputs: &[InPort],
         from: &End,
         to: &End,
         via: &Via,
     ) -> Result<Vec<(usize, usize)>, GraphError> {
-        let mut all = ports.iter();
-        let (to_name, inputs) = all
-            .find(|(name, _)| *name == to.name)
-            .expect("the end was found");
         let find = inputs.iter().find(|input| input.name == to.port);
         let inlet = find.ok_or_else(|| GraphError::NoPort {
-            instance: to_name.clone(),
+            instance: to.name.clone(),
             port: to.port.clone(),
             known: inputs.iter().map(|input| input.name.to_owned()).collect(),
         })?;
         let limit = self.limit_of(to.instances.start).cloned();
-        let name_of = |limit: &Limit| limit.name().to_owned();
+        let limit_name = limit.as_ref().map(Limit::name);
         let mut places = Vec::new();
         for place in from.instances.clone() {
-            let crosses = self.limit_of(place).map(name_of) != limit.as_ref().map(name_of);
+            let crosses = self.limit_of(place).map(Limit::name) != limit_name;
             let crossed = crosses.then(|| (inlet.cross)(&*inlet.inlet, limit.as_ref()));
             let to_port = crossed.as_deref().unwrap_or(&*inlet.inlet);
             let Named { name, instance, .. } = &mut self.instances[place];
@@ -216,7 +223,7 @@ impl Graph {
                         Err(GraphError::WrongType {
                             from: format!("{name}.{port}"),
                             sends: outlet.item(),
-                            to: format!("{to_name}.{}", to.port),
+                            to: format!("{}.{}", to.name, to.port),
                             takes: inlet.item,
                         })
                     });

@@ -3,7 +3,15 @@
 use std::collections::{HashMap, HashSet};
 
 use super::Network;
+use super::order::senders_first;
 use super::table::{Edge, Known};
+
+/// Stages in the order in which they are drained, as long as the network does not change.
+struct Order {
+    stages: Vec<Known>,
+    /// The number of the network's changes before.
+    changes: u64,
+}
 
 impl Network {
     /// Drains all stages, each after the stages that send to it or call it. A stage accepts events
@@ -51,19 +59,39 @@ impl Network {
         self.resume();
         let (mut drained, mut ids) = (Vec::new(), HashSet::new());
         loop {
-            let (mut stages, edges) = self.known();
-            stages.retain(|known| !ids.contains(&known.id));
-            let Some(at) = next(&stages, &edges) else {
+            let order = self.order(&ids);
+            if order.stages.is_empty() {
                 break;
-            };
-            let known = stages.swap_remove(at);
-            ids.insert(known.id);
-            drained.push(known.clone());
-            known.stage.drain().await;
+            }
+            for known in order.stages {
+                ids.insert(known.id);
+                drained.push(known.clone());
+                known.stage.drain().await;
+                if self.inner.table.lock().changes() != order.changes {
+                    break;
+                }
+            }
         }
         // No more events arrive, so the handlers, which may refer to each other, are dropped.
         for known in drained {
             known.stage.close();
+        }
+    }
+
+    /// Returns the stages without those of these numbers, in the order in which they are drained.
+    fn order(&self, drained: &HashSet<u32>) -> Order {
+        let table = self.inner.table.lock();
+        let left = table.stages().filter(|known| !drained.contains(&known.id));
+        let left: Vec<&Known> = left.collect();
+        let names = left.iter().enumerate();
+        let places: HashMap<&str, usize> = names.map(|(at, known)| (&*known.name, at)).collect();
+        let place = |name: &str| places.get(name).copied();
+        let ends = |edge: &Edge| Some((place(&edge.from)?, place(&edge.to)?));
+        let edges: Vec<_> = table.edges().filter_map(ends).collect();
+        let order = senders_first(left.len(), &edges).into_iter();
+        Order {
+            stages: order.map(|at| left[at].clone()).collect(),
+            changes: table.changes(),
         }
     }
 
@@ -116,95 +144,5 @@ impl Network {
             self.remove(known.id);
         }
         dropped
-    }
-}
-
-/// Returns the stage to drain next: the first stage that receives from no other, or else the first
-/// that receives only from stages that it can reach itself.
-fn next(stages: &[Known], edges: &[Edge]) -> Option<usize> {
-    let names = stages.iter().enumerate();
-    let places: HashMap<_, _> = names.map(|(at, known)| (&*known.name, at)).collect();
-    let place = |name: &str| places.get(name).copied();
-    let edges = edges.iter();
-    let edges: Vec<_> = edges
-        .filter_map(|edge| Some((place(&edge.from)?, place(&edge.to)?)))
-        .collect();
-    let nodes = stages.len();
-    first(nodes, &edges, |from| reached(from, nodes, &edges))
-}
-
-/// Returns a node that can reach all nodes from which it can be reached: the first one without an
-/// edge from another node, or else the first one of a cycle. `reached` searches the nodes that can
-/// be reached from a node.
-fn first(
-    nodes: usize,
-    edges: &[(usize, usize)],
-    reached: impl FnMut(usize) -> Vec<bool>,
-) -> Option<usize> {
-    let mut receives = vec![false; nodes];
-    let others = edges.iter().filter(|(from, to)| from != to);
-    others.for_each(|&(_, to)| receives[to] = true);
-    // The search below takes time cubic in the nodes, which matters for a chain of hundreds.
-    if let Some(node) = receives.iter().position(|receives| !receives) {
-        return Some(node);
-    }
-    let reach: Vec<_> = (0..nodes).map(reached).collect();
-    (0..nodes).find(|&node| (0..nodes).all(|other| !reach[other][node] || reach[node][other]))
-}
-
-/// Returns the nodes that can be reached from a node, including itself.
-fn reached(from: usize, nodes: usize, edges: &[(usize, usize)]) -> Vec<bool> {
-    let mut seen = vec![false; nodes];
-    seen[from] = true;
-    let mut to_do = vec![from];
-    while let Some(node) = to_do.pop() {
-        for &(_, to) in edges.iter().filter(|(from, _)| *from == node) {
-            if !std::mem::replace(&mut seen[to], true) {
-                to_do.push(to);
-            }
-        }
-    }
-    seen
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{first, reached};
-
-    #[test]
-    fn senders_are_drained_first() {
-        let check = |nodes, edges: &[_], expected| {
-            let found = first(nodes, edges, |from| reached(from, nodes, edges));
-            assert_eq!(found, expected);
-        };
-        check(0, &[], None);
-        check(2, &[], Some(0));
-        check(3, &[(1, 0), (2, 1)], Some(2));
-        check(4, &[(3, 1), (3, 2), (1, 0), (2, 0)], Some(3));
-        check(2, &[(0, 0), (0, 1)], Some(0));
-        // A cycle, before its receivers and after its senders.
-        check(3, &[(1, 2), (2, 1), (1, 0)], Some(1));
-        check(4, &[(1, 2), (2, 1), (1, 0), (3, 2)], Some(3));
-    }
-
-    #[test]
-    fn a_graph_without_cycles_is_drained_without_a_search() {
-        // Each stage sends to the next and to the one after it.
-        let mut edges: Vec<_> = (1..400).map(|to| (to - 1, to)).collect();
-        edges.extend((2..400).map(|to| (to - 2, to)));
-        for nodes in (1..=400).rev() {
-            let left = edges.iter().filter(|&&(_, to)| to < nodes);
-            // Without the stages that are drained, the others have these numbers.
-            let left: Vec<_> = left.copied().collect();
-            let found = first(nodes, &left, |_| panic!("a search of {nodes} stages"));
-            assert_eq!(found, Some(0));
-        }
-        let mut searched = 0;
-        let cycle = [(0, 1), (1, 0)];
-        first(2, &cycle, |from| {
-            searched += 1;
-            reached(from, 2, &cycle)
-        });
-        assert_eq!(searched, 2);
     }
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::Network;
-use super::table::{Edge, EdgeKind, Table};
+use super::inspect::Inspect;
+use super::table::{Back, Edge, EdgeKind, Table};
 use crate::stage::error::BuildError;
 
 impl Network {
@@ -22,10 +23,27 @@ impl Network {
         let back = table.edges_back(from, to);
         self.connect_proxy(&mut table, [from, to], proxy, (kind, by))?;
         drop(table);
-        for (from, room, stage) in back {
-            stage.set_back_room(from, room);
-        }
+        back.into_iter().for_each(Back::set_room);
         Ok(())
+    }
+
+    /// Lets new edges ignore the offers in their cycles until [`set_back_rooms`] is called.
+    /// Otherwise, each edge of a stage with thousands of edges would look for all others.
+    ///
+    /// [`set_back_rooms`]: Self::set_back_rooms
+    pub(crate) fn defer_back_rooms(&self) {
+        self.inner.table.lock().defer_back_rooms();
+    }
+
+    /// Gives all offers in cycles their own room.
+    pub(crate) fn set_back_rooms(&self) {
+        let back = self.inner.table.lock().all_edges_back();
+        back.into_iter().for_each(Back::set_room);
+    }
+
+    /// Returns the stages that keep something for the events of a stage that is gone.
+    pub(crate) fn take_keepers(&self, of: u32) -> Vec<Arc<dyn Inspect>> {
+        self.inner.table.lock().take_keepers(of)
     }
 
     /// Makes `by` a holder of the edges of a stage's handler.
@@ -115,9 +133,7 @@ impl Network {
         if from == *proxy {
             return Err(BuildError::Cycle { path: way });
         }
-        let there = table
-            .edges()
-            .filter(|edge| edge.from == from && edge.to == *to);
+        let there = table.between(&from, to);
         let kinds: Vec<_> = there.map(|edge| edge.kind).collect();
         if kinds.is_empty() {
             let (from, to) = names();
@@ -134,6 +150,11 @@ impl Network {
             }
         }
         table.set_proxy(&from, to, Some(proxy));
+        let ids = [to, proxy].map(|name| table.find(name).map(|known| known.id));
+        if let [Ok(to), Ok(proxy)] = ids {
+            table.keep(to, id);
+            table.keep(to, proxy);
+        }
         Ok((from, id, by))
     }
 

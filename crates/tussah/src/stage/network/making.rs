@@ -46,13 +46,8 @@ impl Making {
     /// handler.
     pub(crate) fn keep(mut self) {
         let mut table = self.network.inner.table.lock();
-        let mut stages = table.stages.iter_mut();
         // A stage that was destroyed in the meantime no longer has edges.
-        if let Some(known) = stages.find(|known| known.id == self.id) {
-            let earlier = std::mem::replace(&mut known.making, self.number);
-            table.release(earlier);
-            self.kept = true;
-        }
+        self.kept = table.set_making(self.id, self.number);
         drop(table);
     }
 }

@@ -1,29 +1,45 @@
 //! The table of a network: its stages, and the edges between them.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use super::inspect::Inspect;
+use super::links::{Held, Links};
+use super::order::components;
 use crate::stage::error::BuildError;
 
 /// The stages and edges of a network.
 #[derive(Default)]
 pub(crate) struct Table {
-    pub(crate) stages: Vec<Known>,
-    /// In the order in which the edges were made.
-    edges: Vec<Held>,
+    /// By number: in the order in which the stages were created.
+    stages: BTreeMap<u32, Known>,
+    names: HashMap<Arc<str>, u32>,
+    links: Links,
     /// The last number that was given to a stage or to a holder of edges.
     last: u32,
+    /// The number of changes of stages and edges.
+    changes: u64,
+    /// True if new edges do not look for the offers in their cycles.
+    defers_back_rooms: bool,
+    /// For each stage, the stages that keep a room or a route for its events.
+    kept_by: HashMap<u32, BTreeSet<u32>>,
+    /// For each stage, the stages for whose events it keeps a room or a route.
+    keeps: HashMap<u32, BTreeSet<u32>>,
 }
 
-/// An edge, with the numbers of its holders: makers of handlers, and proxies. An edge that has a
-/// proxy exists even without holders.
-struct Held {
-    edge: Edge,
-    by: Vec<u32>,
-    /// The credits that an offer has requested. If it is a back edge, these credits are its own
-    /// room.
+/// An offer in a cycle, whose room is its own.
+pub(crate) struct Back {
+    /// The number of the sender.
+    from: u32,
+    to: Known,
     room: u64,
+}
+
+impl Back {
+    /// Gives the offer its room.
+    pub(crate) fn set_room(self) {
+        self.to.stage.set_back_room(self.from, self.room);
+    }
 }
 
 /// The holder of edges that exist as long as their stages.
@@ -55,7 +71,7 @@ pub enum EdgeKind {
 
 impl EdgeKind {
     /// Returns whether the sender may wait for the receiver.
-    fn waits(self) -> bool {
+    pub(super) fn waits(self) -> bool {
         self != EdgeKind::Offer
     }
 
@@ -83,21 +99,62 @@ pub struct Edge {
 
 impl Table {
     pub(crate) fn find(&self, name: &str) -> Result<&Known, BuildError> {
-        let found = self.stages.iter().find(|known| &*known.name == name);
+        let found = self.names.get(name);
+        let found = found.and_then(|id| self.stages.get(id));
         found.ok_or_else(|| BuildError::NotFound {
             name: name.to_owned(),
-            known: self
-                .stages
-                .iter()
-                .map(|known| known.name.to_string())
-                .collect(),
+            known: self.stages().map(|known| known.name.to_string()).collect(),
         })
+    }
+
+    /// Returns the stages, in the order in which they were created.
+    pub(crate) fn stages(&self) -> impl Iterator<Item = &Known> {
+        self.stages.values()
+    }
+
+    /// Returns the number of changes so far.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// Adds a stage.
+    ///
+    /// # Errors
+    /// Returns an error if another stage has its name.
+    pub(crate) fn add(&mut self, stage: Known) -> Result<(), BuildError> {
+        let known = self.names.get(&stage.name);
+        if let Some(known) = known.and_then(|id| self.stages.get(id)) {
+            return Err(BuildError::NameTaken {
+                name: known.name.to_string(),
+                position: known.position.to_string(),
+            });
+        }
+        self.changes += 1;
+        self.names.insert(Arc::clone(&stage.name), stage.id);
+        self.stages.insert(stage.id, stage);
+        Ok(())
+    }
+
+    /// Removes all stages.
+    pub(crate) fn take_stages(&mut self) -> BTreeMap<u32, Known> {
+        std::mem::take(&mut self.stages)
+    }
+
+    /// Sets the holder of a stage's edges, and releases the edges of the earlier holder. Returns
+    /// false if the stage is gone.
+    pub(crate) fn set_making(&mut self, stage: u32, making: u32) -> bool {
+        let Some(known) = self.stages.get_mut(&stage) else {
+            return false;
+        };
+        let earlier = std::mem::replace(&mut known.making, making);
+        self.release(earlier);
+        true
     }
 
     /// Returns the source position of the stage with this name; empty if there is none.
     pub(crate) fn position(&self, name: &str) -> Arc<str> {
-        let known = self.find(name);
-        known.map_or_else(|_| "".into(), |known| Arc::clone(&known.position))
+        let known = self.names.get(name).and_then(|id| self.stages.get(id));
+        known.map_or_else(|| "".into(), |known| Arc::clone(&known.position))
     }
 
     /// Returns the error of a call edge to the stage with this name.
@@ -115,7 +172,7 @@ impl Table {
     }
 
     pub(crate) fn edges(&self) -> impl Iterator<Item = &Edge> {
-        self.edges.iter().map(|held| &held.edge)
+        self.links.all().map(|held| &held.edge)
     }
 
     /// Adds a holder to an edge, which is created if it does not exist.
@@ -129,7 +186,9 @@ impl Table {
         (kind, room): (EdgeKind, u64),
         by: u32,
     ) -> Result<(), BuildError> {
+        // The search for a path takes longer than the one for its ends, and few edges have a path.
         if kind.waits()
+            && self.links.lead(to, from, true)
             && let Some(mut path) = self.path(to, from)
         {
             path.insert(0, from.to_string());
@@ -141,44 +200,96 @@ impl Table {
             kind,
             proxy: None,
         };
-        let mut there = self.edges.iter_mut();
-        let same = |it: &Edge| it.from == edge.from && it.to == edge.to && it.kind == kind;
-        match there.find(|held| same(&held.edge)) {
-            None => self.edges.push(Held {
-                edge,
-                by: vec![by],
-                room,
-            }),
-            Some(held) => {
-                held.room = held.room.max(room);
-                if !held.by.contains(&by) {
-                    held.by.push(by);
-                }
-            }
-        }
+        self.changes += 1;
+        self.links.add(edge, room, by);
         Ok(())
     }
 
-    /// Returns the offers in the cycles that a new edge closes: the numbers of their senders, their
-    /// rooms and their receivers.
-    pub(crate) fn edges_back(&self, from: &str, to: &str) -> Vec<(u32, u64, Arc<dyn Inspect>)> {
+    /// Returns the offers in the cycles that a new edge closes.
+    pub(crate) fn edges_back(&mut self, from: &str, to: &str) -> Vec<Back> {
+        if self.defers_back_rooms || !self.links.lead(to, from, false) {
+            return Vec::new();
+        }
         // The stages that can be reached from the edge's end, and the stages from which its
         // beginning can be reached.
         let ahead = self.reached(to, |edge| (&edge.from, &edge.to));
         let behind = self.reached(from, |edge| (&edge.to, &edge.from));
-        let held = self.edges.iter().filter(|held| {
-            let edge = &held.edge;
-            let is_it = *edge.from == *from && *edge.to == *to && ahead.contains(from);
-            held.room > 0 && (is_it || ahead.contains(&*edge.from) && behind.contains(&*edge.to))
-        });
-        let back = held.filter_map(|held| {
-            let (from, to) = (
-                self.find(&held.edge.from).ok()?,
-                self.find(&held.edge.to).ok()?,
-            );
-            Some((from.id, held.room, Arc::clone(&to.stage)))
-        });
-        back.collect()
+        let held = self
+            .links
+            .all()
+            .filter(|held| ahead.contains(&*held.edge.from) && behind.contains(&*held.edge.to));
+        let back: Vec<Back> = held.filter_map(|held| self.back(held)).collect();
+        self.keep_back(&back);
+        back
+    }
+
+    /// Lets new edges ignore the offers in their cycles, until [`all_edges_back`] is called.
+    ///
+    /// [`all_edges_back`]: Self::all_edges_back
+    pub(crate) fn defer_back_rooms(&mut self) {
+        self.defers_back_rooms = true;
+    }
+
+    /// Returns all offers in cycles.
+    pub(crate) fn all_edges_back(&mut self) -> Vec<Back> {
+        self.defers_back_rooms = false;
+        let numbered = self.stages.values().enumerate();
+        let places: HashMap<&str, usize> = numbered.map(|(at, it)| (&*it.name, at)).collect();
+        let place = |name: &str| places.get(name).copied();
+        let ends = |edge: &Edge| Some((place(&edge.from)?, place(&edge.to)?));
+        let edges: Vec<_> = self.edges().filter_map(ends).collect();
+        let components = components(places.len(), &edges);
+        let is_back = |edge: &Edge| {
+            let both = ends(edge).map(|(from, to)| components[from] == components[to]);
+            both.unwrap_or_default()
+        };
+        let held = self.links.all().filter(|held| is_back(&held.edge));
+        let back: Vec<Back> = held.filter_map(|held| self.back(held)).collect();
+        self.keep_back(&back);
+        back
+    }
+
+    /// Returns an edge in a cycle, if it is an offer between stages that exist.
+    fn back(&self, held: &Held) -> Option<Back> {
+        if held.room == 0 {
+            return None;
+        }
+        let (from, to) = (
+            self.names.get(&held.edge.from)?,
+            self.names.get(&held.edge.to)?,
+        );
+        Some(Back {
+            from: *from,
+            to: self.stages.get(to)?.clone(),
+            room: held.room,
+        })
+    }
+
+    fn keep_back(&mut self, back: &[Back]) {
+        for back in back {
+            self.keep(back.to.id, back.from);
+        }
+    }
+
+    /// Records that a stage keeps a room or a route for the events of another stage.
+    pub(crate) fn keep(&mut self, stage: u32, of: u32) {
+        self.kept_by.entry(of).or_default().insert(stage);
+        self.keeps.entry(stage).or_default().insert(of);
+    }
+
+    /// Returns the stages that keep a room or a route for the events of a stage that is gone.
+    pub(crate) fn take_keepers(&mut self, of: u32) -> Vec<Arc<dyn Inspect>> {
+        let stages = self.kept_by.remove(&of).unwrap_or_default();
+        for stage in &stages {
+            if let Some(kept) = self.keeps.get_mut(stage) {
+                kept.remove(&of);
+                if kept.is_empty() {
+                    self.keeps.remove(stage);
+                }
+            }
+        }
+        let there = stages.iter().filter_map(|stage| self.stages.get(stage));
+        there.map(|known| Arc::clone(&known.stage)).collect()
     }
 
     /// Returns the stages that can be reached from a stage along edges whose ends are `ends`.
@@ -204,68 +315,55 @@ impl Table {
 
     /// Removes a holder from an edge.
     pub(crate) fn disconnect(&mut self, from: &Arc<str>, to: &Arc<str>, kind: EdgeKind, by: u32) {
-        for Held {
-            edge, by: holders, ..
-        } in &mut self.edges
-        {
-            if edge.from == *from && edge.to == *to && edge.kind == kind {
-                holders.retain(|holder| *holder != by);
-            }
-        }
-        self.release(ALWAYS);
+        self.changes += 1;
+        self.links.disconnect(from, to, kind, by);
     }
 
     /// Adds a holder to the edges of a stage's handler.
     pub(crate) fn inherit(&mut self, stage: u32, by: u32) {
-        let Some(known) = self.stages.iter().find(|known| known.id == stage) else {
-            return;
-        };
-        let of_handler = |held: &&mut Held| held.by.contains(&known.making);
-        for held in self.edges.iter_mut().filter(of_handler) {
-            if !held.by.contains(&by) {
-                held.by.push(by);
-            }
+        if let Some(known) = self.stages.get(&stage) {
+            self.links.inherit(known.making, by);
         }
     }
 
     /// Removes the edges that have no other holder.
     pub(crate) fn release(&mut self, by: u32) {
         if by != ALWAYS {
-            for held in &mut self.edges {
-                held.by.retain(|holder| *holder != by);
-            }
+            self.changes += 1;
+            self.links.release(by);
         }
-        self.edges
-            .retain(|held| !held.by.is_empty() || held.edge.proxy.is_some());
     }
 
     /// Forgets a stage and its edges.
     pub(crate) fn remove(&mut self, id: u32) -> Option<Known> {
-        let place = self.stages.iter().position(|known| known.id == id)?;
-        let removed = self.stages.remove(place);
-        let name = &removed.name;
-        self.edges
-            .retain(|Held { edge, .. }| edge.from != *name && edge.to != *name);
-        for held in &mut self.edges {
-            held.edge.proxy.take_if(|proxy| proxy == name);
+        let removed = self.stages.remove(&id)?;
+        self.names.remove(&removed.name);
+        self.changes += 1;
+        self.links.remove(&removed.name);
+        for of in self.keeps.remove(&id).unwrap_or_default() {
+            if let Some(stages) = self.kept_by.get_mut(&of) {
+                stages.remove(&id);
+                if stages.is_empty() {
+                    self.kept_by.remove(&of);
+                }
+            }
         }
-        self.release(ALWAYS);
         Some(removed)
+    }
+
+    /// Returns the edges from one stage to another.
+    pub(crate) fn between(&self, from: &str, to: &str) -> impl Iterator<Item = &Edge> {
+        self.links.between(from, to).map(|held| &held.edge)
     }
 
     /// Returns the proxy between two stages.
     pub(crate) fn proxy(&self, from: &Arc<str>, to: &Arc<str>) -> Option<Arc<str>> {
-        let mut there = self.edges();
-        let edge = there.find(|edge| edge.from == *from && edge.to == *to)?;
-        edge.proxy.clone()
+        self.between(from, to).next()?.proxy.clone()
     }
 
     pub(crate) fn set_proxy(&mut self, from: &Arc<str>, to: &Arc<str>, proxy: Option<&Arc<str>>) {
-        for Held { edge, .. } in &mut self.edges {
-            if edge.from == *from && edge.to == *to {
-                edge.proxy = proxy.cloned();
-            }
-        }
+        self.changes += 1;
+        self.links.set_proxy(from, to, proxy);
     }
 
     /// Returns the shortest path from one stage to another, including both, along edges whose

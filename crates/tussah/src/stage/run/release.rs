@@ -180,15 +180,15 @@ impl<E: Send + 'static> Shared<E> {
         quietly(|| drop(present));
     }
 
-    /// Notifies the network's stages that no further event will come from or through this stage, so
-    /// that they remove its proxies.
+    /// Notifies the stages that keep a room or a route for this stage that no further event will
+    /// come from or through it.
     #[cold]
     fn gone(&self) {
         let Some(network) = self.network.upgrade() else {
             return;
         };
-        for known in network.known().0 {
-            known.stage.forget_routes(self.id);
+        for stage in network.take_keepers(self.id) {
+            stage.forget_routes(self.id);
         }
     }
 
