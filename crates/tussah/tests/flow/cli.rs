@@ -128,3 +128,16 @@ fn run_quotes_wrong_values_and_asks_for_missing_ones() {
         assert!(stderr.contains(expected), "{stderr}");
     }
 }
+
+#[test]
+fn run_refuses_dates_of_a_file() {
+    let text = "use Timer, Logger graph G(n: count) { t = Timer(1 ms, n) l = Logger() t -> l }";
+    let directory = graph(text);
+    std::fs::write(directory.path().join("g.toml"), "n = 1979-05-27").expect("a file");
+    let arguments = ["run", "graph.weave", "--params", "g.toml", "--workers", "1"];
+    let (code, _, stderr) = graph_command(directory.path(), &arguments);
+    assert_eq!(code, 2, "{stderr}");
+    let expected = "error: `n` in g.toml:1: 1979-05-27 is a date or a time, expected a count, for \
+                    example 10 or 2 k\n";
+    assert!(stderr.contains(expected), "{stderr}");
+}

@@ -18,7 +18,14 @@ pub(super) struct Given<'a> {
 /// A TOML file with values.
 pub(super) struct ValuesFile {
     /// The keys with their places in the file, and their values.
-    keys: BTreeMap<String, (String, String)>,
+    keys: BTreeMap<String, (String, FileValue)>,
+}
+
+/// A value in a file.
+enum FileValue {
+    Text(String),
+    /// A value of another kind, which no parameter takes: its text and its kind.
+    Other(String, &'static str),
 }
 
 impl ValuesFile {
@@ -34,9 +41,13 @@ impl ValuesFile {
             let name = key.get_ref().to_string();
             let place = format!("`{name}` in {file}:{line}");
             // A user types a number as in the file.
+            let written = text[value.span()].to_owned();
             let value = match value.get_ref() {
-                DeValue::String(text) => text.to_string(),
-                _ => text[value.span()].to_owned(),
+                DeValue::String(text) => FileValue::Text(text.to_string()),
+                DeValue::Datetime(_) => FileValue::Other(written, "date or a time"),
+                DeValue::Array(_) => FileValue::Other(written, "list"),
+                DeValue::Table(_) => FileValue::Other(written, "table"),
+                _ => FileValue::Text(written),
             };
             (name, (place, value))
         });
@@ -85,8 +96,11 @@ fn value(graph: &Graph, param: &Param, given: &Given<'_>) -> Result<Option<Value
         let text = text.into_string();
         let text = text.map_err(|_| format!("{variable} in the environment is not UTF-8"))?;
         (format!("{variable} in the environment"), text)
-    } else if let Some((place, text)) = given.file.as_ref().and_then(|file| file.keys.get(name)) {
-        (place.clone(), text.clone())
+    } else if let Some((place, value)) = given.file.as_ref().and_then(|file| file.keys.get(name)) {
+        match value {
+            FileValue::Text(text) => (place.clone(), text.clone()),
+            FileValue::Other(text, found) => return Err(other(place, text, found, kind)),
+        }
     } else if param.default.is_some() {
         return Ok(None);
     } else if let Kind::Rust(ty) = kind {
@@ -114,6 +128,15 @@ fn value(graph: &Graph, param: &Param, given: &Given<'_>) -> Result<Option<Value
         }
     })?;
     Ok(Some(value))
+}
+
+/// Returns the error for a value of a file that no parameter takes.
+fn other(place: &str, text: &str, found: &str, kind: &Kind) -> String {
+    let error = format!("{place}: {text} is a {found}, expected a {kind}");
+    match kind.example() {
+        Some(example) => format!("{error}, for example {example}"),
+        None => error,
+    }
 }
 
 /// Returns the option of a parameter: `--at-once` for `at_once`, and `--_at-once` for `_at_once`,
@@ -197,6 +220,34 @@ mod tests {
             "WEB_SERVER_WAIT in the environment: 5 MiB is a size, expected a duration, for example 50 ms",
             "`quiet` in web.toml:1: 1 is a count, expected a flag, for example true",
             "`rot` in web.toml:2 is not a parameter of WebServer (parameters: root, at_once, wait, quiet)",
+        ];
+        assert_eq!(errors, expected.join("\n"));
+    }
+
+    #[test]
+    fn dates_lists_and_tables_of_a_file_are_no_values() {
+        let check = |file: &str, expected: &str| {
+            let errors = resolve(&[("root", "a")], &[], file);
+            assert_eq!(errors, format!("`{expected}"));
+        };
+        check(
+            "at_once = 1979-05-27",
+            "at_once` in web.toml:1: 1979-05-27 is a date or a time, expected a count, for \
+             example 10 or 2 k",
+        );
+        check(
+            "wait = 07:32:00",
+            "wait` in web.toml:1: 07:32:00 is a date or a time, expected a duration, for example \
+             50 ms",
+        );
+        check(
+            "at_once = [1, 2]",
+            "at_once` in web.toml:1: [1, 2] is a list, expected a count, for example 10 or 2 k",
+        );
+        let errors = resolve(&[], &[], "root = [1]\nwait = { a = 1 }");
+        let expected = [
+            "`root` in web.toml:1: [1] is a list, expected a path, for example \"directory/file\"",
+            "`wait` in web.toml:2: { a = 1 } is a table, expected a duration, for example 50 ms",
         ];
         assert_eq!(errors, expected.join("\n"));
     }
