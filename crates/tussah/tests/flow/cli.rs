@@ -141,3 +141,22 @@ fn run_refuses_dates_of_a_file() {
                     example 10 or 2 k\n";
     assert!(stderr.contains(expected), "{stderr}");
 }
+
+#[test]
+fn the_line_of_a_test_is_one_line_with_its_file() {
+    let test = |name: &str| {
+        let graph = "use Timer, Logger graph G() { t = Timer(1 ms, 1) l = Logger() t -> l }";
+        format!("{graph}\ntest \"{name}\" of G() {{ drain }}\n")
+    };
+    let directory = graph(&test("one\\ntwo \u{1b}[2J"));
+    std::fs::write(directory.path().join("other.weave"), test("three")).expect("a file");
+    let (code, stdout, stderr) = graph_command(directory.path(), &["test", "graph.weave"]);
+    assert_eq!(code, 0, "{stderr}");
+    let line = "one\\ntwo \\u{1b}[2J ... ok\n";
+    assert!(stdout.contains(&format!("\ntest {line}")), "{stdout}");
+    let arguments = ["test", "graph.weave", "other.weave"];
+    let (code, stdout, stderr) = graph_command(directory.path(), &arguments);
+    assert_eq!(code, 0, "{stderr}");
+    let lines = format!("test graph.weave: {line}test other.weave: three ... ok\n");
+    assert!(stdout.contains(&lines), "{stdout}");
+}

@@ -69,6 +69,18 @@ pub(super) fn no_graph(source: &Source, graphs: &[Graph], wanted: &str) -> Strin
     format!("{file} does not contain {wanted} (graphs: {known})")
 }
 
+/// Returns a text in which no character is a command for a terminal, or ends the line.
+pub(super) fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character.is_control() {
+            true => shown.extend(character.escape_default()),
+            false => shown.push(character),
+        }
+    }
+    shown
+}
+
 /// Prints an error that ends a command.
 pub(super) fn fail(error: &str) -> ExitCode {
     print_error(&format!("error: {error}\n"));

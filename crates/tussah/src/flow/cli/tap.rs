@@ -8,7 +8,7 @@ use clap::Args;
 use futures_util::future::{Either, select};
 use serde_json::Value;
 
-use super::source::{fail, print_error};
+use super::source::{fail, print_error, printable};
 use crate::net::UnixStream;
 use crate::signal::{Signal, signal};
 
@@ -153,13 +153,12 @@ impl TapArguments {
             }
             object.to_string()
         } else if let Some(item) = text("item") {
-            let item: String = item.chars().map(printable).collect();
+            let item = printable(item);
             match object.get("flow") {
                 _ if self.json => object.to_string(),
                 None => item,
                 Some(Value::String(flow)) => {
-                    let flow: String = flow.chars().map(printable).collect();
-                    format!("[{flow}] {item}")
+                    format!("[{}] {item}", printable(flow))
                 }
                 Some(flow) => format!("[{flow}] {item}"),
             }
@@ -184,14 +183,6 @@ impl TapArguments {
             _ => return End::Unconnected(error.to_string()),
         };
         End::Unconnected(why.to_owned())
-    }
-}
-
-/// Returns a character, or its escape if a terminal could take it for a command.
-fn printable(character: char) -> String {
-    match character.is_control() {
-        true => character.escape_default().to_string(),
-        false => character.to_string(),
     }
 }
 

@@ -10,7 +10,7 @@ use tussah_weave::Diagnostic;
 use super::Program;
 use super::manifest::foreign;
 use super::rig::rig;
-use super::source::{Source, WRONG, fail, print, print_error};
+use super::source::{Source, WRONG, fail, print, print_error, printable};
 use super::steps::{self, Failure};
 use crate::flow::Modules;
 
@@ -37,7 +37,8 @@ impl TestArguments {
                     continue;
                 }
             };
-            match run_tests_of(&source, &program.modules) {
+            let file = (self.files.len() > 1).then(|| source.file());
+            match run_tests_of(&source, &program.modules, file.as_deref()) {
                 Ok(Report { lines, failures }) => {
                     if let Err(error) = print(&lines) {
                         return fail(&error);
@@ -77,7 +78,7 @@ impl TestArguments {
 #[track_caller]
 pub fn run_tests(file: impl AsRef<Path>, modules: &Modules) {
     let source = Source::read(file.as_ref());
-    match source.and_then(|source| run_tests_of(&source, modules)) {
+    match source.and_then(|source| run_tests_of(&source, modules, None)) {
         Ok(Report { lines, failures }) => {
             print!("{lines}");
             assert!(failures.is_empty(), "tests failed\n{failures}");
@@ -94,11 +95,12 @@ struct Report {
     failures: String,
 }
 
-/// Runs the tests of a file.
+/// Runs the tests of a file. The line of each test begins with `file`, if there is one.
 ///
 /// # Errors
 /// Returns excerpts of the file if it is invalid.
-fn run_tests_of(source: &Source, modules: &Modules) -> Result<Report, String> {
+fn run_tests_of(source: &Source, modules: &Modules, file: Option<&str>) -> Result<Report, String> {
+    let place = file.map_or_else(String::new, |file| printable(file) + ": ");
     let checked = source.check(Some(modules.signatures()));
     if checked.diagnostics.iter().any(Diagnostic::is_error) {
         return Err(source.render(&checked.diagnostics));
@@ -116,7 +118,8 @@ fn run_tests_of(source: &Source, modules: &Modules) -> Result<Report, String> {
         let mut add = |line: std::fmt::Arguments<'_>| {
             report.lines.write_fmt(line).expect("a string takes all");
         };
-        add(format_args!("test {} ... {outcome}\n", test.name));
+        let name = printable(&test.name);
+        add(format_args!("test {place}{name} ... {outcome}\n"));
         if let Err(Failure { errors, diff }) = result {
             let (name, errors) = (&test.name, source.render(&errors));
             report.failures += &format!("test {name:?} failed\n{}\n{diff}\n", errors.trim_end());
