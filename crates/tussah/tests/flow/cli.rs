@@ -160,3 +160,13 @@ fn the_line_of_a_test_is_one_line_with_its_file() {
     let lines = format!("test graph.weave: {line}test other.weave: three ... ok\n");
     assert!(stdout.contains(&lines), "{stdout}");
 }
+
+#[test]
+fn tap_explains_that_a_file_is_not_a_socket() {
+    let arguments = ["tap", "graph.weave"];
+    let (code, _, stderr) = graph_command(graph("").path(), &arguments);
+    assert_eq!(code, 2, "{stderr}");
+    let expected = "error: cannot connect to graph.weave: it is not a socket; expected the socket \
+                    of `run --control`\n";
+    assert!(stderr.contains(expected), "{stderr}");
+}

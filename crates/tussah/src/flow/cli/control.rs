@@ -106,6 +106,11 @@ impl Drop for Socket {
     }
 }
 
+/// Returns whether a path leads to a socket.
+pub(super) fn is_socket(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|file| file.file_type().is_socket())
+}
+
 fn listen(path: &Path) -> io::Result<net::UnixListener> {
     let address = SocketAddrUnix::new(path)?;
     let socket = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None)?;

@@ -8,6 +8,7 @@ use clap::Args;
 use futures_util::future::{Either, select};
 use serde_json::Value;
 
+use super::control::is_socket;
 use super::source::{fail, print_error, printable};
 use crate::net::UnixStream;
 use crate::signal::{Signal, signal};
@@ -176,6 +177,10 @@ impl TapArguments {
     fn not_connected(&self, error: &io::Error) -> End {
         let why = match error.kind() {
             io::ErrorKind::NotFound => "there is no such socket; start the graph with --control",
+            // The system also refuses a connection to a file of another type.
+            io::ErrorKind::ConnectionRefused if !is_socket(&self.socket) => {
+                "it is not a socket; expected the socket of `run --control`"
+            }
             io::ErrorKind::ConnectionRefused => "its process has ended",
             io::ErrorKind::PermissionDenied => {
                 "permission denied (only the user that runs the graph may connect)"
