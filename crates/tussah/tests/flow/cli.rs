@@ -170,3 +170,12 @@ fn tap_explains_that_a_file_is_not_a_socket() {
                     of `run --control`\n";
     assert!(stderr.contains(expected), "{stderr}");
 }
+
+#[test]
+fn draw_asks_for_a_graph() {
+    let (code, _, stderr) = graph_command(graph("").path(), &["draw", "graph.weave"]);
+    assert_eq!(code, 2, "{stderr}");
+    let expected = "error: graph.weave contains no graph: expected one, such as \
+                    `graph G { a -> b }`\n";
+    assert!(stderr.contains(expected), "{stderr}");
+}

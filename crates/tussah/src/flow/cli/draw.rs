@@ -55,10 +55,8 @@ impl DrawArguments {
             Some(name) => graphs.find(|graph| graph.name == *name),
             None => graphs.next(),
         };
-        let graph = graph.ok_or_else(|| {
-            let wanted = self.graph.as_deref().unwrap_or("a graph");
-            no_graph(source, &checked.graphs, wanted)
-        })?;
+        let graph =
+            graph.ok_or_else(|| no_graph(source, &checked.graphs, self.graph.as_deref()))?;
         // In one figure, a box without a mark would be either a serial module or an unknown one.
         let modules = Some(modules).filter(|modules| !modules.is_open);
         let drawn = match self.dot {

@@ -97,7 +97,7 @@ fn choose<'g>(
 ) -> Result<&'g Graph, String> {
     if let Some(name) = name {
         let found = graphs.iter().find(|graph| graph.name == name);
-        return found.ok_or_else(|| no_graph(source, graphs, name));
+        return found.ok_or_else(|| no_graph(source, graphs, Some(name)));
     }
     let is_part = |name: &str| {
         let mut groups = graphs.iter().flat_map(|graph| &graph.groups);

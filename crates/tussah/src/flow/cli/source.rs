@@ -63,10 +63,18 @@ impl Source {
 }
 
 /// Returns the error for a graph that is not in the file.
-pub(super) fn no_graph(source: &Source, graphs: &[Graph], wanted: &str) -> String {
+pub(super) fn no_graph(source: &Source, graphs: &[Graph], wanted: Option<&str>) -> String {
     let names: Vec<&str> = graphs.iter().map(|graph| graph.name.as_str()).collect();
     let (file, known) = (source.file(), names.join(", "));
-    format!("{file} does not contain {wanted} (graphs: {known})")
+    match wanted {
+        Some(wanted) if !graphs.is_empty() => {
+            format!("{file} does not contain {wanted} (graphs: {known})")
+        }
+        _ => format!(
+            "{file} contains no graph: expected one, such as `graph {} {{ a -> b }}`",
+            wanted.unwrap_or("G")
+        ),
+    }
 }
 
 /// Returns a text in which no character is a command for a terminal, or ends the line.
