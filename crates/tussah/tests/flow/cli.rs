@@ -179,3 +179,23 @@ fn draw_asks_for_a_graph() {
                     `graph G { a -> b }`\n";
     assert!(stderr.contains(expected), "{stderr}");
 }
+
+#[test]
+fn draw_does_not_overwrite_the_graph() {
+    let text = "graph G() {\n}\n";
+    let directory = graph(text);
+    let path = directory.path().join("graph.weave");
+    std::os::unix::fs::symlink(&path, directory.path().join("link.svg")).expect("a link");
+    for output in ["graph.weave", "./graph.weave", "link.svg"] {
+        let arguments = ["draw", "graph.weave", "-o", output];
+        let (code, _, stderr) = graph_command(directory.path(), &arguments);
+        assert_eq!(code, 2, "{stderr}");
+        let expected =
+            format!("error: cannot write the drawing to {output}: it is the file with the graph\n");
+        assert!(stderr.contains(&expected), "{stderr}");
+        assert_eq!(std::fs::read_to_string(&path).expect("a file"), text);
+    }
+    let arguments = ["draw", "graph.weave", "-o", "graph.svg"];
+    let (code, _, stderr) = graph_command(directory.path(), &arguments);
+    assert_eq!(code, 0, "{stderr}");
+}

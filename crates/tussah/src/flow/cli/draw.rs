@@ -1,6 +1,7 @@
 //! The command `draw`.
 
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -65,7 +66,20 @@ impl DrawArguments {
         };
         match &self.output {
             None => print(&drawn),
+            Some(path) if is_same(path, &self.file) => Err(format!(
+                "cannot write the drawing to {}: it is the file with the graph",
+                path.display()
+            )),
             Some(path) => write(path, &drawn),
         }
     }
+}
+
+/// Returns whether two paths lead to one file.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let [one, other] = [one, other].map(|path| {
+        let file = std::fs::metadata(path).ok()?;
+        Some((file.dev(), file.ino()))
+    });
+    one.is_some() && one == other
 }
