@@ -1,7 +1,8 @@
 //! The command line of a program with modules of its own.
 
+use std::io::Write as _;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 
 use clap::{FromArgMatches as _, Subcommand as _};
 use tussah::flow::Modules;
@@ -37,13 +38,26 @@ fn the_command() {
 
 /// Runs a command in a process of its own. Returns its exit code and its output.
 fn graph_command(directory: &Path, arguments: &[&str]) -> (i32, String, String) {
+    graph_command_with(directory, arguments, "")
+}
+
+/// Runs a command as [`graph_command`] does, with a standard input.
+fn graph_command_with(directory: &Path, arguments: &[&str], input: &str) -> (i32, String, String) {
     let this = std::env::current_exe().expect("a test is a program");
-    let output = Command::new(this)
+    let mut child = Command::new(this)
         .args(["--exact", "cli::the_command", "--nocapture"])
         .env(ARGUMENTS, arguments.join("\n"))
         .current_dir(directory)
-        .output()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
         .expect("the command starts");
+    let mut stdin = child.stdin.take().expect("it is piped");
+    // A command that reads nothing may have ended already.
+    let _ = stdin.write_all(input.as_bytes());
+    drop(stdin);
+    let output = child.wait_with_output().expect("the command ends");
     let text = |bytes| String::from_utf8(bytes).expect("the output is text");
     let code = output.status.code().expect("the command ends by itself");
     (code, text(output.stdout), text(output.stderr))
@@ -198,4 +212,28 @@ fn draw_does_not_overwrite_the_graph() {
     let arguments = ["draw", "graph.weave", "-o", "graph.svg"];
     let (code, _, stderr) = graph_command(directory.path(), &arguments);
     assert_eq!(code, 0, "{stderr}");
+}
+
+#[test]
+fn fmt_writes_the_standard_input_to_the_standard_output() {
+    let directory = graph("");
+    let input = "graph   A() {}";
+    let arguments = ["fmt", "/dev/stdin"];
+    let (code, _, stderr) = graph_command_with(directory.path(), &arguments, input);
+    assert_eq!(code, 2, "{stderr}");
+    let expected = "error: cannot format /dev/stdin: it is not a regular file; `fmt -` formats the \
+                    standard input\n";
+    assert!(stderr.contains(expected), "{stderr}");
+    for input in [input, "graph A() {\n}\n"] {
+        let (code, stdout, stderr) = graph_command_with(directory.path(), &["fmt", "-"], input);
+        assert_eq!(code, 0, "{stderr}");
+        assert!(stdout.contains("\ngraph A() {\n}\n"), "{stdout}");
+    }
+    let arguments = ["fmt", "--check", "-"];
+    let (code, stdout, stderr) = graph_command_with(directory.path(), &arguments, input);
+    assert_eq!(code, 1, "{stderr}");
+    assert!(
+        stdout.contains("standard input is not formatted\n"),
+        "{stdout}"
+    );
 }
