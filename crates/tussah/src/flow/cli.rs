@@ -53,6 +53,7 @@ mod draw;
 mod fmt;
 mod manifest;
 mod options;
+mod ports;
 mod rig;
 mod run;
 mod source;

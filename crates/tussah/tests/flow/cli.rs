@@ -237,3 +237,34 @@ fn fmt_writes_the_standard_input_to_the_standard_output() {
         "{stdout}"
     );
 }
+
+#[test]
+fn run_refuses_a_part_without_its_edges() {
+    let text = "use Timer, Logger
+graph In() { l = Logger<u64>() in -> l }
+graph Out() { t = Timer(1 ms, 1) t -> out }
+graph Optional(x: flag = true) {
+  t = Timer(1 ms, 1) l = Logger() t -> l l -> out
+  if !x { more = Logger<u64>() in -> more }
+}
+";
+    let directory = graph(text);
+    let run = |name: &str| {
+        let arguments = ["run", "graph.weave", "--graph", name];
+        let (code, _, stderr) = graph_command(directory.path(), &arguments);
+        (code, stderr)
+    };
+    let (code, stderr) = run("In");
+    assert_eq!(code, 2, "{stderr}");
+    let expected = "error: no edge leads to `l`\n --> graph.weave:2:14\n";
+    assert!(stderr.contains(expected), "{stderr}");
+    let expected = "help: the input `in` of `In` has no edge if `In` runs alone; run a graph that \
+                    contains it\n";
+    assert!(stderr.contains(expected), "{stderr}");
+    let (code, stderr) = run("Out");
+    assert_eq!(code, 2, "{stderr}");
+    let expected = "error: the output `out` of `t` must be connected\n --> graph.weave:3:15\n";
+    assert!(stderr.contains(expected), "{stderr}");
+    let (code, stderr) = run("Optional");
+    assert_eq!(code, 0, "{stderr}");
+}

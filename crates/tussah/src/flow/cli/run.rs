@@ -14,6 +14,7 @@ use super::Program;
 use super::control::{Control, Socket};
 use super::manifest::foreign;
 use super::options;
+use super::ports::unconnected;
 use super::source::{Source, WRONG, fail, fail_all, no_graph, print_error, read};
 use super::values::{Given, ValuesFile, values};
 use crate::console::{STDERR, install_log};
@@ -84,6 +85,11 @@ impl RunArguments {
             .map_err(|error| ended(&error))?;
         print_error(&source.render(diagnostics));
         let (plan, workers) = plan(&source, graph, &matches)?;
+        let unconnected = unconnected(graph, &plan);
+        if !unconnected.is_empty() {
+            print_error(&source.render(&unconnected));
+            return Err(ExitCode::from(WRONG));
+        }
         let control = matches.get_one::<PathBuf>("--control");
         Ok(start(program, &source, &plan, workers, control))
     }
