@@ -1,10 +1,79 @@
-//! Rejected items: the sender waits until the receiver of the port `dropped` has room.
+//! Rejected items: the sender waits until the receiver of the port `dropped` has room. The log
+//! reports the items for which nobody can wait.
+
+use std::collections::BTreeMap;
+use std::sync::Once;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
 
 use tussah::flow::{Args, AsyncOut, Dropped, Graph, Out, Running, Via, WhenFull, module};
 
-use super::Notes;
 use super::change::add;
-use crate::runtime;
+use super::{Notes, in_time};
+use crate::{by_hand, runtime};
+
+/// Collects the warnings of all tests of this program.
+struct Log;
+
+static WARNINGS: Mutex<Vec<BTreeMap<&str, String>>> = Mutex::new(Vec::new());
+
+impl Subscriber for Log {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() == Level::WARN
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut warning = Warning::default();
+        event.record(&mut warning);
+        WARNINGS.lock().push(warning.0);
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// The fields of a warning.
+#[derive(Default)]
+struct Warning(BTreeMap<&'static str, String>);
+
+impl Visit for Warning {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.insert(field.name(), value.to_owned());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        self.0.insert(field.name(), format!("{value:?}"));
+    }
+}
+
+/// Collects warnings from now on.
+fn collect_warnings() {
+    static FIRST: Once = Once::new();
+    FIRST.call_once(|| {
+        tracing::subscriber::set_global_default(Log).expect("no other test sets one");
+    });
+}
+
+/// Returns the warnings that have this value in a field.
+fn warnings(field: &str, value: &str) -> Vec<BTreeMap<&'static str, String>> {
+    let warnings = WARNINGS.lock();
+    let found = warnings.iter();
+    let found = found.filter(|warning| warning.get(field).is_some_and(|it| it == value));
+    found.cloned().collect()
+}
 
 /// The number of items that each test sends.
 const ITEMS: u64 = 300;
@@ -150,4 +219,108 @@ fn a_port_whose_wait_could_close_a_cycle_loses_items_and_counts_them() {
     let handled = numbers(&notes).len() as u64;
     assert!(refused > 0, "the queue of `again` was full");
     assert_eq!(handled + refused, ITEMS);
+}
+
+#[test]
+fn the_log_reports_the_first_lost_item_and_the_number_of_all() {
+    collect_warnings();
+    let refused = runtime(2).block_on(async {
+        let mut graph = Graph::new("logged");
+        add::<Numbers>(&mut graph, "numbers", Args::new());
+        add::<Slow>(&mut graph, "reported", Notes::default().args());
+        add::<Again>(&mut graph, "again", Args::new());
+        let drops = Via::queue(1).when_full(WhenFull::Shed);
+        let connected = graph
+            .connect_via("numbers", "reported", drops.clone())
+            .and_then(|()| graph.connect_via("reported.dropped", "again", Via::queue(1)))
+            .and_then(|()| graph.connect_via("again", "reported", drops));
+        connected.expect("the ports exist");
+        let running = graph.start().expect("it is whole");
+        running.drain().await;
+        running.stats("again").expect("it exists").refused
+    });
+    let shown = |field: &str, value: &str| {
+        let mut found = warnings(field, value);
+        assert_eq!(found.len(), 1, "{found:?}");
+        found.remove(0)
+    };
+    let first = shown("instance", "reported");
+    let expected = "an item was lost: the receiver of the port had no room; the end of the graph \
+                    reports the number of lost items";
+    assert_eq!(
+        [&first["message"], &first["port"]],
+        [expected, "dropped"].map(str::to_owned).each_ref()
+    );
+    let last = shown("graph", "logged");
+    let expected = "items were lost: the receiver of the port had no room";
+    assert_eq!(
+        [&last["message"], &last["port"], &last["items"]],
+        [expected, "reported.dropped", &refused.to_string()]
+            .map(str::to_owned)
+            .each_ref()
+    );
+}
+
+#[test]
+fn items_of_an_edge_with_a_delay_wait_too() {
+    collect_warnings();
+    for when_full in [WhenFull::Shed, WhenFull::DropOldest] {
+        let notes = Notes::default();
+        let (clock, runtime) = by_hand();
+        runtime.block_on(async {
+            let mut graph = Graph::new("delayed");
+            add::<Numbers>(&mut graph, "numbers", Args::new());
+            add::<Slow>(&mut graph, "slow", notes.args());
+            add::<Slow>(&mut graph, "lost", notes.args());
+            // The edge delays more items than the queue has room for.
+            let drops = Via::queue(5).when_full(when_full);
+            let connected = graph
+                .connect_via("numbers", "slow", drops.after(Duration::from_millis(5)))
+                .and_then(|()| graph.connect_via("slow.dropped", "lost.rejected", Via::queue(1)));
+            connected.expect("the ports exist");
+            let running = graph.start().expect("it is whole");
+            in_time(&clock, running.drain()).await;
+            let of_lost = running.stats("lost").expect("it exists");
+            assert!(of_lost.finished > 0, "{of_lost:?}");
+            assert_eq!(of_lost.refused, 0, "{of_lost:?}");
+        });
+        let expected: Vec<u64> = (0..ITEMS).collect();
+        assert_eq!(numbers(&notes), expected, "{when_full:?}");
+    }
+    assert_eq!(warnings("graph", "delayed"), []);
+}
+
+/// The controller also removes items from the queue, and nobody can wait for these. All items that
+/// it refuses on arrival must reach `lost`.
+#[test]
+fn senders_wait_for_items_that_a_controller_refuses() {
+    collect_warnings();
+    // The controller may find no overload in a fast run.
+    let has_refused = (0..20).any(|run| {
+        let name = format!("controlled {run}");
+        let notes = Notes::default();
+        let (slow, lost) = runtime(2).block_on(async {
+            let mut graph = Graph::new(name.clone());
+            add::<Numbers>(&mut graph, "numbers", Args::new());
+            add::<Slow>(&mut graph, "slow", notes.args());
+            add::<Slow>(&mut graph, "lost", notes.args());
+            let connected = graph
+                .connect_via("numbers", "slow", Via::queue(100))
+                .and_then(|()| graph.connect_via("slow.dropped", "lost.rejected", Via::queue(1)))
+                .and_then(|()| graph.target("slow", Duration::from_nanos(1)));
+            connected.expect("the ports exist");
+            let running = graph.start().expect("it is whole");
+            running.drain().await;
+            let stats = |instance| running.stats(instance).expect("it exists");
+            (stats("slow"), stats("lost"))
+        });
+        let reported = warnings("graph", &name);
+        let reported = reported.iter().map(|it| it["items"].parse::<u64>());
+        let reported: u64 = reported.map(|items| items.expect("a number")).sum();
+        assert!(lost.finished >= slow.refused, "{slow:?} {lost:?}");
+        assert!(reported <= slow.shed, "{reported}: {slow:?}");
+        assert_eq!(numbers(&notes).len() as u64 + reported, ITEMS, "{slow:?}");
+        slow.refused > 0
+    });
+    assert!(has_refused, "the controller refused nothing");
 }
