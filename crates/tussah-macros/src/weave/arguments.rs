@@ -84,11 +84,7 @@ impl Source<'_> {
         let name = named(arg);
         let constant = arg.value.eval(&|_| None).ok();
         let value = constant.as_ref().map_or_else(String::new, Value::to_string);
-        let number = option(match constant {
-            Some(Value::Count(count)) => Some(count as f64),
-            Some(Value::Number(number)) => Some(number),
-            _ => None,
-        });
+        let number = option(constant.as_ref().and_then(Value::number));
         let text = option(match &constant {
             Some(Value::Text(text)) => Some(text),
             _ => None,

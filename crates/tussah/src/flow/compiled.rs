@@ -78,7 +78,7 @@ pub struct Given {
     pub found: &'static str,
     /// The value in Weave's syntax, if it is constant.
     pub value: &'static str,
-    /// The value, if it is a constant count or number.
+    /// The number in the value, if it is constant and has one. That of a duration is in seconds.
     pub number: Option<f64>,
     /// The value, if it is a constant text.
     pub text: Option<&'static str>,
@@ -270,15 +270,23 @@ impl ParamSpec {
         let message = message.and("` is ").and(given.value).and(": expected ");
         match (given.number, given.text) {
             (Some(number), _) if number < least => {
-                Some(message.and("at least ").and_number(least as u64))
+                Some(self.and_bound(message.and("at least "), least))
             }
             (Some(number), _) if number > most => {
-                Some(message.and("at most ").and_number(most as u64))
+                Some(self.and_bound(message.and("at most "), most))
             }
             (_, Some(text)) if !self.words.is_empty() && !contains(self.words, text) => {
                 Some(message.and_words(self.words))
             }
             _ => None,
+        }
+    }
+
+    /// Adds the least or the greatest value. That of a duration is shown in nanoseconds.
+    const fn and_bound(&self, message: Message, bound: f64) -> Message {
+        match self.kind {
+            Some(Kind::Duration) => message.and_number((bound * 1e9 + 0.5) as u64).and(" ns"),
+            _ => message.and_number(bound as u64),
         }
     }
 
