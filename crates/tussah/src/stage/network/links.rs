@@ -318,7 +318,7 @@ mod tests {
         };
         let check = |from: &'static str, to: &'static str, leads: bool, steps: usize| {
             count.set(0);
-            assert_eq!(meets(from, to, &ahead, &behind), leads, "{from} {to}");
+            assert_eq!(meets(from, to, ahead, behind), leads, "{from} {to}");
             assert!(count.get() <= steps, "{from} {to}: {} steps", count.get());
         };
         check("source", "source", true, 0);
