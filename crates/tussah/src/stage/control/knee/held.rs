@@ -28,6 +28,9 @@ impl Knee {
         if wanted > servlets * 1.05 {
             let servlets = wanted.min(1.5 * servlets).ceil().min(max);
             self.hold(servlets, why);
+        } else if self.why == Why::PermitsInUse && self.limited == 0 {
+            // Nobody waits for a permit any more, so services may have become longer.
+            self.turn(2.0 * servlets, Some(pace), max);
         } else if wanted < servlets * (1.0 - doubt).min(0.8) && servlets > 1.0 {
             let fewer = wanted.max(0.5 * servlets).round().min(servlets - 1.0);
             if is_known {
