@@ -199,35 +199,13 @@ fn each_rejected_item_arrives_although_the_receiver_is_slow() {
 }
 
 #[test]
-fn a_port_whose_wait_could_close_a_cycle_loses_items_and_counts_them() {
-    let notes = Notes::default();
-    let refused = runtime(2).block_on(async {
-        let mut graph = Graph::new("g");
-        add::<Numbers>(&mut graph, "numbers", Args::new());
-        add::<Slow>(&mut graph, "slow", notes.args());
-        add::<Again>(&mut graph, "again", Args::new());
-        let drops = Via::queue(1).when_full(WhenFull::Shed);
-        let connected = graph
-            .connect_via("numbers", "slow", drops.clone())
-            .and_then(|()| graph.connect_via("slow.dropped", "again", Via::queue(1)))
-            .and_then(|()| graph.connect_via("again", "slow", drops));
-        connected.expect("the ports exist");
-        let running = graph.start().expect("it is whole");
-        running.drain().await;
-        running.stats("again").expect("it exists").refused
-    });
-    let handled = numbers(&notes).len() as u64;
-    assert!(refused > 0, "the queue of `again` was full");
-    assert_eq!(handled + refused, ITEMS);
-}
-
-#[test]
-fn the_log_reports_the_first_lost_item_and_the_number_of_all() {
+fn a_port_whose_wait_could_close_a_cycle_loses_items_and_reports_them() {
     collect_warnings();
+    let notes = Notes::default();
     let refused = runtime(2).block_on(async {
         let mut graph = Graph::new("logged");
         add::<Numbers>(&mut graph, "numbers", Args::new());
-        add::<Slow>(&mut graph, "reported", Notes::default().args());
+        add::<Slow>(&mut graph, "reported", notes.args());
         add::<Again>(&mut graph, "again", Args::new());
         let drops = Via::queue(1).when_full(WhenFull::Shed);
         let connected = graph
@@ -239,6 +217,10 @@ fn the_log_reports_the_first_lost_item_and_the_number_of_all() {
         running.drain().await;
         running.stats("again").expect("it exists").refused
     });
+    let handled = numbers(&notes).len() as u64;
+    assert!(refused > 0, "the queue of `again` was full");
+    assert_eq!(handled + refused, ITEMS);
+    // The log reports the first lost item, and the number of all.
     let shown = |field: &str, value: &str| {
         let mut found = warnings(field, value);
         assert_eq!(found.len(), 1, "{found:?}");

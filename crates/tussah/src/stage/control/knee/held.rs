@@ -28,7 +28,7 @@ impl Knee {
         if wanted > servlets * 1.05 {
             let servlets = wanted.min(1.5 * servlets).ceil().min(max);
             self.hold(servlets, why);
-        } else if self.why == Why::PermitsInUse && self.limited == 0 {
+        } else if self.why == Why::PermitsInUse && self.limited == 0 && servlets < max {
             // Nobody waits for a permit any more, so services may have become longer.
             self.turn(2.0 * servlets, Some(pace), max);
         } else if wanted < servlets * (1.0 - doubt).min(0.8) && servlets > 1.0 {
