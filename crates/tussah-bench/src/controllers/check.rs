@@ -19,7 +19,7 @@ const OF_BEST_MIN: f64 = 0.9;
 const OF_BEST_TIMEOUTS_MIN: f64 = 0.9;
 /// The fraction of the goodput of the best fixed settings that the default must reach, in scenarios
 /// whose handlers wait.
-const OF_ORACLE_MIN: [(&str, f64); 17] = [
+const OF_ORACLE_MIN: [(&str, f64); 18] = [
     ("permits-1.4", 0.95),
     ("permits-3", 0.95),
     ("permits-10", 0.95),
@@ -32,6 +32,7 @@ const OF_ORACLE_MIN: [(&str, f64); 17] = [
     ("limit-10", 0.95),
     ("limit-fresh", 0.95),
     ("limit-slow", 0.95),
+    ("blocking-limit", 0.95),
     ("partial-2", 0.9),
     // Handlers that wait for a permit hold most servlets. A lower number is tried only at times,
     // because the others have none while it is reached.
@@ -108,6 +109,7 @@ fn is_short_of(heat: &Heat) -> bool {
         "permits-3",
         "permits-10",
         "limit-10",
+        "blocking-limit",
         "mixed-closed",
         "mixed-1.4",
         "mixed-3",

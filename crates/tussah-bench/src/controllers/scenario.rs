@@ -378,6 +378,7 @@ pub fn all() -> Vec<Scenario> {
             "70 % of the rate that the permits of a `Limit` allow; for 4 s events hold them ten times as long",
             waits::slow_down(),
         ),
+        waits::blocking_limit(),
         partial::tenth(),
         partial::half(),
         waits::latency(),

@@ -19,8 +19,8 @@ pub use self::sender::{SendError, Sender, Sending, TrySender, shed};
 
 pub(crate) use self::call::Counted;
 pub(crate) use self::here::{
-    begin, begin_source, collecting, hand_over, is_quick, note_permit, note_wait, path, set_path,
-    set_trace, take_noted_permit, take_noted_wait, trace, wait_for, waiting,
+    begin, begin_source, blocking, collecting, hand_over, is_quick, note_permit, note_wait, path,
+    set_path, set_trace, take_noted_permit, take_noted_wait, trace, wait_for, waiting,
 };
 pub(crate) use self::outgoing::Outgoing;
 pub(crate) use self::proxy::Route;

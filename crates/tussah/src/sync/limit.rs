@@ -25,8 +25,9 @@ pub use self::stats::{LimitClassStats, LimitStats};
 ///
 /// A limit has a name, and counts the permits in use and the futures that wait for a permit. Clones
 /// share the permits. If the handlers of a [stage](crate::stage) wait for permits, the stage
-/// measures these waits. If nearly all events of the stage need a permit, a stage with a target
-/// therefore detects sooner, and more reliably, that the limited resource is scarce.
+/// measures these waits. This also applies to a blocking handler, whose OS thread waits with
+/// `block_on(limit.acquire())`. If nearly all events of the stage need a permit, a stage with a
+/// target therefore detects sooner, and more reliably, that the limited resource is scarce.
 ///
 /// Waiters get permits in order of arrival: a returned permit goes to the future that has waited
 /// longest. In contrast, waiters of a [`Semaphore`](super::Semaphore) may be overtaken. In a limit

@@ -88,6 +88,24 @@ pub(super) fn limit(name: &'static str, about: &'static str, base: Scenario) -> 
     }
 }
 
+/// Returns a scenario in which OS threads of a blocking stage wait for the permits of a limit.
+pub(super) fn blocking_limit() -> Scenario {
+    let base = limit(
+        "blocking-limit",
+        "ten times the rate that the permits of a `Limit` allow, for which the OS threads of a blocking stage wait",
+        step("", "", 10.0),
+    );
+    Scenario {
+        simulation: Simulation {
+            blocking: true,
+            servlets: 1,
+            servlets_max: 400,
+            ..base.simulation
+        },
+        ..base
+    }
+}
+
 pub(super) fn percent_70() -> Scenario {
     let base = step(
         "permits-0.7",

@@ -44,7 +44,7 @@ pub struct Sample<'a> {
     /// nanoseconds.
     pub service_ns: u64,
     /// The part of `service_ns` that handlers spent on a worker or, if they block, on their OS
-    /// thread.
+    /// thread, without the waits in `limited_ns`.
     pub compute_ns: u64,
     /// The part of `service_ns` during which handlers waited for capacity in the queues of other
     /// stages.

@@ -8,8 +8,8 @@ use tussah_core::{BlockingPool, Guarded, Handle, caught};
 use super::shared::{Shared, Start};
 use super::turn::{Next, Servlet};
 use crate::stage::event::Batch;
-use crate::stage::send::collecting;
-use crate::stage::state::Run;
+use crate::stage::send::{blocking, collecting, take_noted_permit};
+use crate::stage::state::{Run, Waits};
 
 /// The time that a stage waits before it retries a pool that refused its job.
 const AGAIN: Duration = Duration::from_millis(1);
@@ -44,6 +44,7 @@ where
             servlet: stage.add_servlet(generation),
             run: Run::default(),
             batch: Batch::default(),
+            waits: Some(stage.waits_for()),
             stage: Arc::clone(stage),
             pool: pool.clone(),
             over: false,
@@ -97,6 +98,7 @@ struct Serving<E: Send + 'static> {
     servlet: Servlet,
     run: Run<E>,
     batch: Batch<E>,
+    waits: Option<Arc<Waits>>,
     pool: Pool,
     over: bool,
 }
@@ -110,6 +112,7 @@ impl<E: Send + 'static> Serving<E> {
                 servlet,
                 run,
                 batch,
+                waits,
                 pool,
                 ..
             } = &mut self;
@@ -124,7 +127,12 @@ impl<E: Send + 'static> Serving<E> {
                 run.fill(batch);
                 batch.check_events(stage);
                 let path = stage.begin_path(batch);
-                let handled = caught(|| collecting(|| handler(batch)));
+                let handle = || blocking(waits, || caught(|| handler(batch)));
+                let (handled, limited_ns) = collecting(handle);
+                run.permits += u64::from(take_noted_permit());
+                run.limited_ns += limited_ns;
+                // The rest of the time counts as computing.
+                run.resumed_ns += limited_ns;
                 if handled.is_none() {
                     stage.panicked(batch);
                 }

@@ -2,11 +2,13 @@
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::sender::Sender;
 use crate::stage::event::Path;
 use crate::stage::state::{Awaited, Waiting, Waits, WaitsFor};
 use crate::sync::Limit;
+use crate::time::now;
 
 /// The maximum number of stages for which one poll of a servlet collects events at a time. Events
 /// for other stages are handed over immediately.
@@ -25,6 +27,9 @@ thread_local! {
             is_source: Cell::new(false),
             is_quick: Cell::new(false),
             waits: Cell::new(None),
+            is_blocking: Cell::new(false),
+            blocked: RefCell::new(None),
+            blocked_ns: Cell::new(0),
             open: RefCell::new(Vec::new()),
         }
     };
@@ -53,8 +58,26 @@ pub(super) struct Here {
     pub(super) is_quick: Cell<bool>,
     /// The limits that the handlers of the polled servlet's stage wait for.
     pub(super) waits: Cell<Option<Arc<Waits>>>,
+    /// True if a blocking handler runs.
+    pub(super) is_blocking: Cell<bool>,
+    /// The present wait of the blocking handler for a permit.
+    pub(super) blocked: RefCell<Option<Blocked>>,
+    /// The time for which the blocking handler has waited for permits before.
+    pub(super) blocked_ns: Cell<u64>,
     /// The stages for which events may be collected.
     pub(super) open: RefCell<Vec<Arc<dyn Collects>>>,
+}
+
+/// A wait of a blocking handler for a permit, which its stage counts until this is dropped.
+pub(super) struct Blocked {
+    waits: Arc<Waits>,
+    since: Instant,
+}
+
+impl Drop for Blocked {
+    fn drop(&mut self) {
+        self.waits.unblock();
+    }
 }
 
 /// A stage with collected events of any type.
@@ -109,20 +132,64 @@ pub(crate) fn waiting<R>(waits: &mut Option<Arc<Waits>>, poll: impl FnOnce() -> 
     polled
 }
 
-/// Notes that the polled handler begins to wait for a limit, in its stage and in the stages at
-/// which the paths of its event begin.
-pub(crate) fn wait_for(limit: &Limit) -> Vec<Waiting> {
+/// Calls a blocking handler, in which `waits` are those of its stage, within [`collecting`].
+/// Also returns the time for which the handler has waited for permits.
+pub(crate) fn blocking<R>(waits: &mut Option<Arc<Waits>>, handle: impl FnOnce() -> R) -> (R, u64) {
+    HERE.with(|here| here.is_blocking.set(true));
+    let handled = waiting(waits, handle);
+    HERE.with(|here| here.is_blocking.set(false));
+    unblock();
+    (handled, HERE.with(|here| here.blocked_ns.take()))
+}
+
+/// Ends the wait of a blocking handler for a permit.
+fn unblock() {
+    // There is no handler while the OS thread ends.
+    let _ = HERE.try_with(|here| {
+        if let Some(blocked) = here.blocked.take() {
+            let ns = now().saturating_duration_since(blocked.since).as_nanos();
+            let ns = u64::try_from(ns).unwrap_or(u64::MAX);
+            here.blocked_ns
+                .set(here.blocked_ns.get().saturating_add(ns));
+        }
+    });
+}
+
+/// A wait for a limit, which ends when this is dropped.
+pub(crate) struct LimitWait {
+    _waiting: Vec<Waiting>,
+}
+
+impl Drop for LimitWait {
+    fn drop(&mut self) {
+        unblock();
+    }
+}
+
+/// Notes that the handler that runs here begins to wait for a limit, in its stage and in the stages
+/// at which the paths of its event begin.
+pub(crate) fn wait_for(limit: &Limit) -> LimitWait {
     let stage = HERE.with(|here| {
         let stage = here.waits.take();
         here.waits.set(stage.clone());
+        if let Some(waits) = stage.clone().filter(|_| here.is_blocking.get()) {
+            // A handler that waits for several permits at a time counts once.
+            here.blocked.borrow_mut().get_or_insert_with(|| {
+                waits.block();
+                let since = now();
+                Blocked { waits, since }
+            });
+        }
         stage
     });
     let path = path();
     let entries = path.iter().flat_map(|path| path.waits());
     let others = entries.filter(|entry| !stage.as_ref().is_some_and(|it| Arc::ptr_eq(entry, it)));
     let all = stage.iter().chain(others);
-    all.filter_map(|waits| Arc::clone(waits).begin(Awaited::Limit(limit.clone())))
-        .collect()
+    let all = all.filter_map(|waits| Arc::clone(waits).begin(Awaited::Limit(limit.clone())));
+    LimitWait {
+        _waiting: all.collect(),
+    }
 }
 
 /// Sets the time at which a run begins or continues. With `exact`, each send reads the time.

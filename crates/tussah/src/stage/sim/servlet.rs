@@ -104,6 +104,9 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
             let suspended_ns = std::mem::replace(&mut run.resumed_ns, self.now_ns);
             if std::mem::take(&mut run.waits_for) == WaitsFor::Permit {
                 run.limited_ns += self.now_ns - suspended_ns;
+                if self.system.blocking {
+                    self.stages[servlet.stage].state.scarcity.waits.unblock();
+                }
             }
         }
         loop {
@@ -233,7 +236,8 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
 
     /// Notes that a servlet waits for this and needs no CPU in the meantime.
     pub(super) fn suspend_for(&mut self, id: usize, waits_for: WaitsFor) {
-        if self.system.blocking {
+        let blocking = self.system.blocking;
+        if blocking && waits_for != WaitsFor::Permit {
             return;
         }
         let servlet = &mut self.servlets[id];
@@ -242,7 +246,9 @@ impl<F: FnMut(&Outcome)> Engine<'_, F> {
         run.resumed_ns = self.now_ns;
         servlet.suspended = true;
         run.waits_for = waits_for;
-        if !run.waits {
+        if blocking {
+            self.stages[servlet.stage].state.scarcity.waits.block();
+        } else if !run.waits {
             let number = servlet.stage;
             self.stages[number].state.waits(run);
             self.wake_servlet(number);

@@ -1,6 +1,7 @@
 //! The resources that the events of a stage wait for, and the events rejected for lack of each.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
@@ -26,7 +27,12 @@ const WINDOW: u64 = 200;
 
 /// The limits and the stages that the events of a stage wait for.
 #[derive(Default)]
-pub(crate) struct Waits(Mutex<Vec<Known>>);
+pub(crate) struct Waits {
+    known: Mutex<Vec<Known>>,
+    /// The number of blocking handlers that wait for a permit. Relaxed: only the number itself
+    /// matters.
+    blocked: AtomicUsize,
+}
 
 /// A resource that an event of a stage waits for.
 #[derive(Clone)]
@@ -72,7 +78,7 @@ impl Awaited {
 impl Waits {
     /// Notes that an event begins to wait.
     pub(crate) fn begin(self: Arc<Self>, of: Awaited) -> Option<Waiting> {
-        let mut known = self.0.lock();
+        let mut known = self.known.lock();
         let place = known.iter().position(|one| one.of.is(&of));
         let place = match place {
             Some(place) => place,
@@ -96,9 +102,23 @@ impl Waits {
         Some(Waiting { waits: self, of })
     }
 
+    /// Notes that a blocking handler begins to wait for a permit.
+    pub(crate) fn block(&self) {
+        self.blocked.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes that such a wait has ended.
+    pub(crate) fn unblock(&self) {
+        self.blocked.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn blocked(&self) -> usize {
+        self.blocked.load(Ordering::Relaxed)
+    }
+
     /// Takes a sample, and returns the resource for which most events wait, if any is scarce.
     fn look(&self) -> Option<(Resource, LimitUse)> {
-        let mut known = self.0.lock();
+        let mut known = self.known.lock();
         for one in known.iter_mut() {
             one.mean += MEAN_PART * (one.waiting as f64 - one.mean);
         }
@@ -116,7 +136,7 @@ impl Known {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        let mut known = self.waits.0.lock();
+        let mut known = self.waits.known.lock();
         if let Some(one) = known.iter_mut().find(|one| one.of.is(&self.of)) {
             one.waiting -= 1;
         }
@@ -220,7 +240,7 @@ mod tests {
             drop(waiting);
             look(&mut scarcity, 20);
         }
-        assert_eq!(scarcity.waits.0.lock().len(), LIMITS_MAX);
+        assert_eq!(scarcity.waits.known.lock().len(), LIMITS_MAX);
         assert_eq!(scarcity.rejected.len(), RESOURCES_MAX + 1);
         let counts = scarcity.rejected.iter().map(|(_, count)| count);
         assert_eq!(counts.sum::<u64>(), 100);

@@ -77,7 +77,7 @@ impl<E> State<E> {
             servlets: self.servlets,
             // A handler can be counted as both, if it polls several futures.
             waiting: self.waiting.saturating_sub(self.yielding + self.held_up),
-            limited: self.limited,
+            limited: self.limited + self.scarcity.waits.blocked(),
             workers: self.workers,
             blocking: self.kind == Kind::Blocking,
             process_servlets: self.process.servlets(),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures_lite::future::{block_on, zip};
 use parking_lot::Mutex;
 use tussah::stage::control::{
     AutoServlets, AutoTarget, Cadence, Controller, Owns, Sample, Settings, WhileAllWait, Why,
@@ -11,7 +12,7 @@ use tussah::stage::control::{
 use tussah::stage::{Batch, BuildError, Network, Stage, StageBuilder};
 use tussah::sync::Limit;
 
-use super::support::{Door, adds_up, by, each, one};
+use super::support::{Door, adds_up, by, comes, each, one};
 use crate::{by_hand, idle, runtime};
 
 #[test]
@@ -499,6 +500,50 @@ fn only_waits_for_something_else_count_as_waiting() -> Result<(), BuildError> {
     assert!((each_ns(20)..each_ns(30)).contains(&door_ns), "{limited:?}");
     assert!(limited.has_waited, "{limited:?}");
     Ok(())
+}
+
+/// An OS thread waits for a permit, and another one for two permits.
+#[test]
+fn waits_of_os_threads_for_permits_are_known() -> Result<(), BuildError> {
+    let (clock, runtime) = by_hand();
+    runtime.block_on_spawned(async move {
+        let network = Network::new("servlets");
+        let shown = Arc::<Mutex<Shown>>::default();
+        let watched = Watched(AutoServlets::default(), Arc::clone(&shown));
+        let limit = Limit::new("one", 0);
+        let of = limit.clone();
+        let stage = network.stage("waits").batch(1).servlets(2).manual();
+        let stage = stage.controller(watched).blocking(move |_| {
+            Ok(move |batch: &mut Batch<u32>| {
+                // A handler that waits for several permits counts once.
+                let one = || of.acquire();
+                match batch.next() {
+                    Some(0) => drop(block_on(one())),
+                    _ => drop(block_on(zip(one(), one()))),
+                }
+            })
+        })?;
+        let look = |stage: &Stage<u32>| {
+            clock.advance(Duration::from_millis(1));
+            adds_up(stage);
+            *shown.lock()
+        };
+        for n in [0, 1] {
+            stage.sender().try_send(n).expect("there is room");
+        }
+        comes(|| limit.stats().waiting == 3).await;
+        clock.advance(Duration::from_millis(19));
+        let waits = look(&stage);
+        assert_eq!((waits.limited, waits.limited_ns), (2, 0), "{waits:?}");
+        limit.set_permits(3);
+        stage.drain().await;
+        let waited = look(&stage);
+        assert_eq!(waited.limited, 0, "{waited:?}");
+        assert!(waited.limited_ns > 0, "{waited:?}");
+        let sum_ns = waited.limited_ns + waited.compute_ns;
+        assert_eq!(sum_ns, waited.service_ns, "{waited:?}");
+        Ok(())
+    })
 }
 
 /// A controller that has measured that one servlet is enough.
