@@ -251,7 +251,10 @@ impl Knee {
     fn note<'s>(&mut self, sample: &Sample<'s>) -> Sample<'s> {
         self.limited = sample.limited;
         let permits_ns = sample.limited_ns as f64;
-        let sample = self.common.only(sample);
+        // If nothing begins, the events that end are those that take longest.
+        let is_free = matches!(self.phase, Phase::Free);
+        let begins = is_free || sample.servlets.busy as f64 <= self.servlets;
+        let sample = self.common.only(sample, begins);
         let spacing_ns = self.unloaded.mean_ns().max(self.target_ns) / MARKS;
         self.history.note(&sample, permits_ns, spacing_ns);
         sample

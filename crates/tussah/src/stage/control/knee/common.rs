@@ -29,13 +29,15 @@ pub(super) struct Common {
 }
 
 impl Common {
-    /// Records a sample. Returns it without its waits for permits, unless nearly all events need
-    /// a permit.
-    pub(super) fn only<'s>(&mut self, sample: &Sample<'s>) -> Sample<'s> {
-        let finished = sample.finished as f64;
-        let kept = (-finished / RATE).exp();
-        self.finished = self.finished * kept + finished;
-        self.permits = self.permits * kept + sample.permits as f64;
+    /// Records a sample, if its finished events are `typical`. Returns it without its waits for
+    /// permits, unless nearly all events need a permit.
+    pub(super) fn only<'s>(&mut self, sample: &Sample<'s>, typical: bool) -> Sample<'s> {
+        if typical {
+            let finished = sample.finished as f64;
+            let kept = (-finished / RATE).exp();
+            self.finished = self.finished * kept + finished;
+            self.permits = self.permits * kept + sample.permits as f64;
+        }
         let is_common = self.finished > RATE_SOON && self.permits > COMMON * self.finished;
         match is_common {
             true => *sample,
@@ -45,5 +47,26 @@ impl Common {
                 ..*sample
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::testing::quiet;
+    use super::*;
+
+    #[test]
+    fn events_that_end_while_nothing_begins_show_no_share() {
+        let sample = |finished, permits| Sample {
+            finished,
+            permits,
+            limited: 3,
+            ..quiet()
+        };
+        let mut common = Common::default();
+        assert_eq!(common.only(&sample(100, 10), true).limited, 0);
+        assert_eq!(common.only(&sample(1000, 1000), false).limited, 0);
+        assert_eq!(common.only(&sample(1000, 1000), true).limited, 3);
+        assert_eq!(common.only(&sample(1000, 10), false).limited, 3);
     }
 }

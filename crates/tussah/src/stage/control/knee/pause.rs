@@ -14,6 +14,11 @@ const FACTOR_MAX: f64 = 64.0;
 /// The first pause if fewer servlets clearly do far less.
 const FACTOR_SURE: f64 = 16.0;
 
+/// The growth of the number in service that ends a pause, and the growth that ends it at the
+/// maximum, beyond which the number cannot grow.
+const GROWN: f64 = 2.0;
+const GROWN_TO_MAX: f64 = 1.25;
+
 #[derive(Debug)]
 pub(super) struct Pause {
     /// The time at which the last trial began, and the number in service before it.
@@ -63,7 +68,8 @@ impl Pause {
     pub(super) fn lasts(&mut self, sample: &Sample<'_>) -> bool {
         self.left_ns -= sample.interval_ns as f64;
         let (busy, max) = (sample.servlets.busy as f64, sample.servlets.max as f64);
-        if self.before < max && busy >= (2.0 * self.before).min(max) {
+        let grown = if busy < max { GROWN } else { GROWN_TO_MAX };
+        if busy >= grown * self.before {
             self.left_ns = self.left_ns.min(0.0);
         }
         self.left_ns > 0.0
@@ -105,8 +111,10 @@ mod tests {
         pause.try_fewer(5.0 * ms, 60.0);
         pause.start(15.0 * ms, false);
         assert_eq!(lasts(&mut pause, 100), 0);
-        pause.try_fewer(5.0 * ms, 100.0);
-        pause.start(15.0 * ms, false);
-        assert!(lasts(&mut pause, 100) > 0);
+        for before in [99.0, 100.0] {
+            pause.try_fewer(5.0 * ms, before);
+            pause.start(15.0 * ms, false);
+            assert!(lasts(&mut pause, 100) > 0);
+        }
     }
 }

@@ -164,8 +164,12 @@ fn a_blocking_stage_has_only_the_threads_that_a_scarce_resource_needs() {
         services: vec![(0, Service::computing(Distribution::Exponential(2.5e6)))],
         ..permits(load)
     };
+    let limited = |load| Simulation {
+        limits: true,
+        ..permits(load)
+    };
     for load in [1.4, 3.0, 10.0] {
-        for simulation in [permits(load), computing(load)] {
+        for simulation in [permits(load), limited(load), computing(load)] {
             let goods: f64 = (1..=4)
                 .map(|seed| {
                     let (good, _, ticks) =
@@ -656,5 +660,44 @@ fn a_growing_number_in_service_shows_no_throughput() {
             let possible = 3.0 * 800.0 / share;
             assert!(good[0] > 0.6 * possible, "{share} {limits}: {good:?}");
         }
+    }
+}
+
+/// One event in ten needs a permit, and for 8 s holds it ten times as long. These events take most
+/// servlets, and the others go on beside them.
+#[test]
+fn no_trial_stops_events_that_need_nothing_scarce() {
+    let service = |hold_ns| Service {
+        hold: Distribution::Bimodal(0.0, hold_ns, 0.1),
+        wait: Distribution::Constant(10e6),
+        wait_share: 1.0,
+        ..Service::computing(Distribution::Constant(50_000.0))
+    };
+    for (limits, seed) in (1..=4).flat_map(|seed| [(false, seed), (true, seed)]) {
+        let simulation = Simulation {
+            until_ns: 12 * SECOND,
+            limits,
+            services: vec![
+                (0, service(10e6)),
+                (2 * SECOND, service(100e6)),
+                (10 * SECOND, service(10e6)),
+            ],
+            arrivals: Arrivals::steps(&[(0, 5000.0)]),
+            ..permits(0.0)
+        };
+        // The seconds in which events end.
+        let mut ended = [0; 12];
+        simulation.run(
+            auto(Some(Duration::from_nanos(TARGET_NS))),
+            seed,
+            |outcome| {
+                if matches!(outcome.end, EventEnd::Served) {
+                    let end_ns = outcome.arrived_ns + outcome.response_ns();
+                    ended[(end_ns / SECOND) as usize] += 1;
+                }
+            },
+        );
+        let least = ended.iter().min();
+        assert!(least > Some(&400), "{ended:?} at seed {seed}, {limits}");
     }
 }
