@@ -184,6 +184,7 @@ impl fmt::Display for GraphError {
                 write!(f, "`{module}` cannot be a proxy on `{edge}`: {why}")
             }
             Self::Source { instance, why } => write!(f, "the source `{instance}` failed: {why}"),
+            Self::Stage(BuildError::Cycle { path }) => cycle(f, path),
             Self::Stage(error) => error.fmt(f),
         }
     }
@@ -196,6 +197,14 @@ impl fmt::Debug for GraphError {
 }
 
 impl std::error::Error for GraphError {}
+
+fn cycle(f: &mut fmt::Formatter<'_>, path: &[String]) -> fmt::Result {
+    write!(
+        f,
+        "the edges close a cycle in which all could wait for each other: {}; let one of these edges drop items, with `WhenFull::Shed` or `WhenFull::DropOldest`",
+        path.join(" -> ")
+    )
+}
 
 fn no_edge(f: &mut fmt::Formatter<'_>, edge: &str, known: &[String]) -> fmt::Result {
     match suggest::help(edge, known.iter().map(String::as_str)) {
