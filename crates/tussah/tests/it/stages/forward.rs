@@ -94,7 +94,7 @@ fn events_after_a_traced_one_are_sent_in_batches_again() -> Result<(), BuildErro
 
 #[test]
 fn a_controller_is_asked_once_for_each_event_that_is_collected() -> Result<(), BuildError> {
-    runtime(1).block_on(async {
+    runtime(1).block_on_spawned(async {
         let (asked, refused) = <(Arc<AtomicU64>, Arc<AtomicU64>)>::default();
         let network = Network::new("collect");
         let stage = network
