@@ -2,7 +2,8 @@
 //!
 //! A trial costs throughput if nothing is scarce, or if only some events need a scarce resource.
 //! The pause after it is therefore a multiple of the time that it took. It ends early if the number
-//! in service doubles, because the trial says nothing about so large an excess.
+//! in service doubles, because the trial says nothing about so large an excess. At the maximum,
+//! less growth is enough, but one more busy servlet is not.
 
 use crate::stage::control::Sample;
 
